@@ -28,6 +28,10 @@ type Escalation struct {
 	Target   string
 	Symptoms []string
 	Attempts []Attempt
+	// Excluded are attempts that the caller knows not to count (altered by
+	// another, from before the last recovery), with why: they are reported as
+	// ignored, and make an empty log "insufficient" instead of "missing".
+	Excluded []IgnoredAttempt
 	// Since is the start of the present incident: attempts recorded before it
 	// are ignored. Zero: no limit.
 	Since      time.Time

@@ -223,7 +223,8 @@ const (
 type Answer struct {
 	// Key is unique in its thread for ever, e.g. "answer:comment:812".
 	Key string
-	// Body is whole, with marker; dropped when posted.
+	// Body is whole, with marker. It is kept while the answer is retained: an
+	// answer that somebody else deletes is restored from it, once.
 	Body string
 	// Trigger is the object answered; Account its author, for the limits.
 	Trigger forge.Object
