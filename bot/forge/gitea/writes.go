@@ -1,0 +1,163 @@
+package gitea
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"playbook-bot/bot/forge"
+)
+
+// CreateComment posts a comment. It is not idempotent: an error with Ambiguous
+// set may come after the comment was stored, and the only way to know is to
+// look for it. A caller that was refused for a missing issue gets
+// forge.ErrNotFound.
+func (c *Client) CreateComment(ctx context.Context, repoID, number int64, body string) (forge.Comment, error) {
+	what := write("comment.create", "comment on issue %d of repository %d", number, repoID)
+	if body == "" {
+		return forge.Comment{}, &forge.Error{Op: what.op, Kind: forge.ErrPermanent}
+	}
+	var comment *sdk.Comment
+	ex, e, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
+		comment, _, err = t.api.CreateIssueComment(t.owner(), t.name(), number, sdk.CreateIssueCommentOption{Body: body})
+		return err
+	})
+	if err = c.missingIssue(ctx, what, repoID, number, err); err != nil {
+		return forge.Comment{}, err
+	}
+	// A 200 is no 201: something on the way made a GET of it, or answered
+	// itself.
+	if ex.status != http.StatusCreated || comment == nil || comment.ID <= 0 {
+		bad := ex.nonsense(what.op)
+		bad.Ambiguous = true
+		return forge.Comment{}, bad
+	}
+	out, _ := toComment(comment, e)
+	out.Number = number
+	return out, nil
+}
+
+// EditComment replaces a comment's body.
+func (c *Client) EditComment(ctx context.Context, repoID, id int64, body string) error {
+	what := write("comment.edit", "edit comment %d of repository %d", id, repoID)
+	if body == "" {
+		return &forge.Error{Op: what.op, Kind: forge.ErrPermanent}
+	}
+	var comment *sdk.Comment
+	ex, _, err := c.inRepo(ctx, what, repoID, 0, func(t target) (err error) {
+		comment, _, err = t.api.EditIssueComment(t.owner(), t.name(), id, sdk.EditIssueCommentOption{Body: body})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if comment == nil || comment.ID != id {
+		bad := ex.nonsense(what.op)
+		bad.Ambiguous = true
+		return bad
+	}
+	return nil
+}
+
+// DeleteComment removes a comment. One that is gone already is
+// forge.ErrNotFound.
+func (c *Client) DeleteComment(ctx context.Context, repoID, id int64) error {
+	what := write("comment.delete", "delete comment %d of repository %d", id, repoID)
+	_, _, err := c.inRepo(ctx, what, repoID, 0, func(t target) error {
+		_, err := t.api.DeleteIssueComment(t.owner(), t.name(), id)
+		return err
+	})
+	return err
+}
+
+// React sets or takes away the bot's own reaction on an issue or comment.
+// Setting one that stands, or taking away one that does not, is no error.
+func (c *Client) React(ctx context.Context, repoID, number int64, obj forge.Object, r forge.Reaction, on bool) error {
+	kind := "reaction.add"
+	if !on {
+		kind = "reaction.remove"
+	}
+	what := write(kind, "react on %s %d of repository %d", obj.Kind, obj.ID, repoID)
+	_, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
+		switch {
+		case obj.Kind == forge.ObjectComment && on:
+			_, _, err = t.api.PostIssueCommentReaction(t.owner(), t.name(), obj.ID, string(r))
+		case obj.Kind == forge.ObjectComment:
+			_, err = t.api.DeleteIssueCommentReaction(t.owner(), t.name(), obj.ID, string(r))
+		case on:
+			_, _, err = t.api.PostIssueReaction(t.owner(), t.name(), number, string(r))
+		default:
+			_, err = t.api.DeleteIssueReaction(t.owner(), t.name(), number, string(r))
+		}
+		return err
+	})
+	return err
+}
+
+// hasScope reports whether a label's name has a scope, e.g. "recovery/" in
+// "recovery/approved".
+func hasScope(name string) bool { return strings.LastIndexByte(name, '/') > 0 }
+
+// EnsureLabels makes the labels that the repository lacks. Those it has are
+// left as they are, whatever their colour: people may have changed it.
+func (c *Client) EnsureLabels(ctx context.Context, repoID int64, specs []forge.LabelSpec) error {
+	c.labels.specify(specs)
+	ids, err := c.repoLabels(ctx, repoID)
+	if err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		if _, ok := ids[spec.Name]; ok {
+			continue
+		}
+		if ids[spec.Name], err = c.createLabel(ctx, repoID, spec); err != nil {
+			return err
+		}
+	}
+	c.labels.put(repoID, ids)
+	return nil
+}
+
+// SetLabels puts add on an issue and takes remove off it; all other labels
+// stay as they are. A label of add that the repository lacks is made, exclusive
+// if its name has a scope, in which case setting it takes the scope's others
+// off. An empty difference costs one call.
+func (c *Client) SetLabels(ctx context.Context, repoID, number int64, add, remove []string) error {
+	issue, err := c.Issue(ctx, repoID, number)
+	if err != nil {
+		return err
+	}
+	stand := map[string]int64{}
+	for _, l := range issue.Labels {
+		stand[l.Name] = l.ID
+	}
+	var missing []string
+	for _, name := range add {
+		if _, ok := stand[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		if stand, err = c.addLabels(ctx, repoID, number, missing); err != nil {
+			return err
+		}
+	}
+	for _, name := range remove {
+		id, ok := stand[name]
+		if !ok {
+			continue
+		}
+		what := write("label.remove", "take a label off issue %d of repository %d", number, repoID)
+		_, _, err := c.inRepo(ctx, what, repoID, 0, func(t target) error {
+			_, err := t.api.DeleteIssueLabel(t.owner(), t.name(), number, id)
+			return err
+		})
+		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
