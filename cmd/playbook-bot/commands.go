@@ -1,0 +1,10 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// commands lists the subcommands, each group in the order of its use.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.assess(), a.recommend(), a.ladder(),
+	}
+}
