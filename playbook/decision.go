@@ -21,6 +21,7 @@ type Decision struct {
 	// Verdict is "approved", "refused", "undecided" or "none".
 	Verdict string `json:"verdict"`
 	Assessment
+	Symptoms      []string       `json:"symptoms"`
 	Requester     string         `json:"requester"`
 	Endorser      *string        `json:"endorser"`
 	Standing      Standing       `json:"standing"`
