@@ -1,0 +1,286 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"playbook-bot/bot/comment"
+	"playbook-bot/bot/forge"
+	"playbook-bot/bot/store"
+)
+
+// Limits of what runs without a delivery, and of waiting.
+const (
+	// foundAge: a command found by listing is too old to run after this.
+	foundAge = 24 * time.Hour
+	// lateDelivery: a text younger than this may still have its delivery on
+	// the way; a listing leaves it alone.
+	lateDelivery = 10 * time.Second
+	// notYet: how often a text just reported may be missing (a read replica
+	// behind its primary) before it is taken for deleted.
+	notYet = 3
+)
+
+// handle does what an event asks for. Opened and created are taken once for
+// ever; every other action is only a hint to look.
+func (s *session) handle(ctx context.Context, ev store.Event) error {
+	switch ev.Action {
+	case forge.ActionOpened, forge.ActionCreated:
+		return s.created(ctx, ev)
+	case forge.ActionEdited:
+		return s.edited(ctx, ev)
+	case forge.ActionDeleted, forge.ActionTransferred:
+		if ev.Object.Kind == forge.ObjectIssue {
+			return s.vanished(ctx, ev)
+		}
+		return s.deleted(ctx, ev)
+	case forge.ActionClosed:
+		return s.closed(ctx, ev)
+	case forge.ActionReopened:
+		return s.reopened(ctx, ev)
+	}
+	s.finish(ev, "nothing to do")
+	return s.commit(ctx)
+}
+
+// created takes a new text in: its records, then its commands.
+func (s *session) created(ctx context.Context, ev store.Event) error {
+	if known, err := s.lookup(ctx, ev.Object); err != nil {
+		return err
+	} else if known != nil {
+		s.finish(ev, "known already")
+		return s.commit(ctx)
+	}
+	t, err := s.fetch(ctx, ev.Object)
+	if errors.Is(err, forge.ErrNotFound) && (ev.Tries >= notYet || s.deletionWaits(ev.Object)) {
+		s.finish(ev, "deleted before it was read")
+		return s.commit(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.b.Fail("read")
+	if t.number != s.t.Number || t.author.ID == s.self.ID {
+		s.finish(ev, "not in this thread, or the bot's own")
+		return s.commit(ctx)
+	}
+	runs, counts, err := s.ownWords(ctx, ev, t)
+	if err != nil {
+		return err
+	}
+	tr := s.newTurn(ev, t, s.read(t, t.created))
+	tr.object = s.take(t, tr.read, counts)
+	tr.object.data.Ran = true
+	return tr.run(ctx, runs)
+}
+
+// ownWords decides whose words a text is: whether its commands may run, and
+// whether its records count. On Gitea any writer may edit anyone's text, the
+// author stays, and an edit within the same second leaves no trace.
+func (s *session) ownWords(ctx context.Context, ev store.Event, t text) (runs, counts bool, err error) {
+	if !t.rights() {
+		return false, false, nil
+	}
+	sha := bodySHA(t.body)
+	if ev.Source == store.SourceDelivery {
+		runs = ev.BodySHA == sha && ev.Sender.ID == t.author.ID
+	} else {
+		// Nobody vouches for the sender: only a young text that was never
+		// edited runs.
+		runs = t.unedited() && s.now.Sub(t.created) < foundAge
+	}
+	if runs || ev.Source != store.SourceDelivery && t.unedited() {
+		return runs, true, nil
+	}
+	counts, err = s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, sha)
+	return runs, counts, err
+}
+
+func (s *session) deletionWaits(o forge.Object) bool {
+	return slices.ContainsFunc(s.t.Events, func(e store.Event) bool {
+		return e.Object == o && e.Action == forge.ActionDeleted
+	})
+}
+
+// edited reads a text again. Commands never run here.
+func (s *session) edited(ctx context.Context, ev store.Event) error {
+	known, err := s.lookup(ctx, ev.Object)
+	if err != nil {
+		return err
+	}
+	t, err := s.fetch(ctx, ev.Object)
+	if errors.Is(err, forge.ErrNotFound) {
+		return s.deleted(ctx, ev)
+	}
+	if err != nil {
+		return err
+	}
+	if t.author.ID == s.self.ID {
+		return s.tampered(ctx, ev, t.body)
+	}
+	if known == nil {
+		// Its creation was missed: then this is the first anyone knows of it,
+		// and no delivery vouches for it.
+		found := ev
+		found.Source = store.SourceSweep
+		return s.created(ctx, found)
+	}
+	tr := s.newTurn(ev, t, s.read(t, t.updated))
+	tr.object = known
+	if known.BodySHA == bodySHA(t.body) && !known.Deleted {
+		return s.unchanged(ctx, ev, t)
+	}
+	attested, err := s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, bodySHA(t.body))
+	if err != nil {
+		return err
+	}
+	attested = attested && t.rights()
+	first := attested && !known.data.Commands && len(tr.read.Commands) > 0
+	formBefore := known.data.Form
+	logChanged := s.retake(known, t, tr.read, attested)
+	if first {
+		known.data.Commands = true
+		tr.hint(ctx)
+	}
+	if ev.Object.Kind == forge.ObjectIssue && !sameForm(formBefore, tr.read.Form) {
+		tr.formEdited(ctx, attested)
+	} else {
+		tr.changed(ctx, logChanged, attested)
+	}
+	return tr.commit(ctx)
+}
+
+// unchanged ends a hint that found nothing new in the text.
+func (s *session) unchanged(ctx context.Context, ev store.Event, t text) error {
+	if ev.Object.Kind == forge.ObjectIssue && t.closed != s.st.Closed {
+		if t.closed {
+			return s.closed(ctx, ev)
+		}
+		return s.reopened(ctx, ev)
+	}
+	s.finish(ev, "unchanged")
+	return s.commit(ctx)
+}
+
+func sameForm(a, b *comment.Form) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(b)
+}
+
+// deleted strikes a comment's records.
+func (s *session) deleted(ctx context.Context, ev store.Event) error {
+	known, err := s.lookup(ctx, ev.Object)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		s.finish(ev, "never read")
+		return s.commit(ctx)
+	}
+	if known.Deleted {
+		s.finish(ev, "known to be deleted")
+		return s.commit(ctx)
+	}
+	// A hint, not proof: whoever can sign for the repository could say so of
+	// a comment that still stands.
+	if _, err := s.fetch(ctx, ev.Object); err == nil {
+		s.finish(ev, "it still stands")
+		return s.commit(ctx)
+	} else if !errors.Is(err, forge.ErrNotFound) {
+		return err
+	}
+	if known.Author.ID == s.self.ID {
+		return s.tampered(ctx, ev, "")
+	}
+	tr := s.newTurn(ev, text{Object: ev.Object, author: known.Author}, comment.Read{})
+	tr.object = known
+	tr.changed(ctx, s.strike(known), false)
+	return tr.commit(ctx)
+}
+
+// vanished ends what is open in a thread that is no more.
+func (s *session) vanished(ctx context.Context, ev store.Event) error {
+	if ev.Action == forge.ActionDeleted {
+		if _, err := s.fetch(ctx, ev.Object); err == nil {
+			s.finish(ev, "it still stands")
+			return s.commit(ctx)
+		} else if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrPermanent) {
+			return err
+		}
+	}
+	if err := s.endRequest(ev, "ended", stateClosed); err != nil {
+		return err
+	}
+	s.st.Gone = true
+	s.finish(ev, "the thread is gone")
+	return s.commit(ctx)
+}
+
+// closed ends request and approval. Closed and opened again before anyone
+// looked, the issue is open now: then a reopening waits, or comes within
+// seconds. A closing that nothing bears out is an old delivery sent again.
+func (s *session) closed(ctx context.Context, ev store.Event) error {
+	t, err := s.issueNow(ctx)
+	if err != nil {
+		return err
+	}
+	reopens := slices.ContainsFunc(s.t.Events, func(e store.Event) bool { return e.Action == forge.ActionReopened && e.ID > ev.ID })
+	switch {
+	case s.st.Closed:
+		s.finish(ev, "known to be closed")
+		return s.commit(ctx)
+	case !t.closed && !reopens && s.now.Sub(ev.ReceivedAt) < 3*time.Second:
+		return &waitError{d: time.Second}
+	case !t.closed && !reopens:
+		s.finish(ev, "it is open")
+		return s.commit(ctx)
+	}
+	if err := s.endRequest(ev, "ended", stateClosed); err != nil {
+		return err
+	}
+	s.st.Closed, s.st.Ended = true, stateClosed
+	s.st.newIncident(t.updated, max(ev.Ord, s.st.SinceComment))
+	s.finish(ev, "")
+	return s.commit(ctx)
+}
+
+// reopened begins a new incident.
+func (s *session) reopened(ctx context.Context, ev store.Event) error {
+	t, err := s.issueNow(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.st.Closed || t.closed {
+		s.finish(ev, "nothing was closed, or it still is")
+		return s.commit(ctx)
+	}
+	s.st.Closed, s.st.Ended = false, ""
+	s.st.newIncident(t.updated, ev.Ord)
+	s.finish(ev, "")
+	return s.commit(ctx)
+}
+
+// issueNow reads the issue itself; a thread that is gone is closed.
+func (s *session) issueNow(ctx context.Context) (text, error) {
+	t, err := s.fetch(ctx, forge.Object{Kind: forge.ObjectIssue, ID: s.t.Number})
+	if errors.Is(err, forge.ErrNotFound) {
+		return text{closed: true, updated: s.now.Truncate(time.Second)}, nil
+	}
+	return t, err
+}
+
+// endRequest takes an open request and its approval away, on the record.
+func (s *session) endRequest(ev store.Event, what, how string) error {
+	r := s.st.Request
+	if r == nil {
+		return nil
+	}
+	e := AuditEntry{What: what, Request: r.ID, Action: r.Action, Target: r.Target, Requester: r.Requester.Login,
+		Actor: ev.Sender.Login, ActorID: ev.Sender.ID, Note: how}
+	s.st.end(how)
+	return s.audit(e)
+}

@@ -1,0 +1,314 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"playbook-bot/bot/forge"
+	"playbook-bot/bot/store"
+	"playbook-bot/playbook"
+)
+
+// session is one worker's hold on one thread: what is stored, and the change
+// that the present turn will commit.
+type session struct {
+	b     *Bot
+	forge Forge
+	self  forge.Account
+	lease *store.Lease
+	t     *store.Thread
+	repo  forge.Repo
+	// old is the state as stored; st the one being decided on.
+	old, st *state
+	// objects are the kept objects by identity, decoded; dirty ones are
+	// committed.
+	objects map[forge.Object]*object
+	now     time.Time
+
+	change  store.Change
+	observe []Observation
+	// broken says why the open request no longer stands on the record.
+	broken string
+}
+
+// object is a stored text of the thread with its decoded document.
+type object struct {
+	store.Object
+	data  objectData
+	dirty bool
+}
+
+// open loads a thread that is in hand.
+func (b *Bot) open(ctx context.Context, l *store.Lease) (*session, error) {
+	t, err := b.Ledger.Load(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("load the thread: %w", err)
+	}
+	f, ok := b.Forges[t.Forge]
+	if !ok {
+		return nil, fmt.Errorf("no forge %q is configured", t.Forge)
+	}
+	s := &session{b: b, forge: f, lease: l, t: t, objects: map[forge.Object]*object{}, now: b.Now().UTC()}
+	if !t.Now.IsZero() {
+		// One clock for all replicas, and the one that wake-ups are set by.
+		s.now = t.Now.UTC()
+	}
+	if s.self, err = b.self(ctx, t.Forge); err != nil {
+		return nil, s.postpone(ctx, err)
+	}
+	if s.repo, err = b.names.repo(ctx, t.Forge, t.Repo.ID); err != nil {
+		if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrPermanent) {
+			return s.gone(ctx)
+		}
+		return nil, s.postpone(ctx, err)
+	}
+	if s.old, err = decodeState(t.State); err != nil {
+		return nil, err
+	}
+	s.st = s.old.clone()
+	for _, row := range t.Records {
+		o := &object{Object: row}
+		if err := decodeObject(row.Data, &o.data); err != nil {
+			return nil, err
+		}
+		s.objects[row.Object] = o
+	}
+	return s, nil
+}
+
+func decodeObject(raw []byte, d *objectData) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, d); err != nil {
+		return fmt.Errorf("read a stored text's document: %w", err)
+	}
+	return nil
+}
+
+// gone is the session of a thread whose repository is no more: it only ends
+// what waits.
+func (s *session) gone(context.Context) (*session, error) {
+	var err error
+	if s.old, err = decodeState(s.t.State); err != nil {
+		return nil, err
+	}
+	s.st = s.old.clone()
+	s.st.end("gone")
+	s.st.Gone = true
+	return s, nil
+}
+
+// postpone puts the thread's first event off because of err, and reports it.
+func (s *session) postpone(ctx context.Context, err error) error {
+	if len(s.t.Events) == 0 || ctx.Err() != nil {
+		return err
+	}
+	ev := s.t.Events[0]
+	end := store.EventEnd{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries, NextAt: s.now.Add(backoff(ev.Tries, err))}
+	return errors.Join(err, s.b.Ledger.Commit(ctx, s.lease, store.Change{Finish: []store.EventEnd{end}}))
+}
+
+// turn does one thing, and reports whether there may be another to do now.
+func (s *session) turn(ctx context.Context) (again bool, err error) {
+	switch {
+	case s.st.Gone && !s.old.Gone:
+		for _, ev := range s.t.Events {
+			s.finish(ev, "the repository is gone")
+		}
+		for _, a := range s.t.Open {
+			s.settle(a, store.AnswerDead, "the repository is gone")
+		}
+		return false, s.commit(ctx)
+	case len(s.t.Open) > 0:
+		// An answer being posted holds back all that comes after it in this
+		// thread: people must not read answers in another order than theirs.
+		return s.deliver(ctx, s.t.Open[0])
+	case s.t.State == nil:
+		return true, s.coldLoad(ctx)
+	case s.needsEffects():
+		return true, s.effects(ctx)
+	}
+	if ran, err := s.timers(ctx); ran || err != nil {
+		return true, err
+	}
+	if len(s.t.Events) == 0 || s.t.Events[0].NextAt.After(s.now) {
+		return false, nil
+	}
+	return s.event(ctx, s.t.Events[0])
+}
+
+// event handles the first waiting event. An error of the forge puts it off;
+// what always fails is dead after ten tries.
+func (s *session) event(ctx context.Context, ev store.Event) (bool, error) {
+	err := s.handle(ctx, ev)
+	var wait *waitError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, store.ErrFenced) || ctx.Err() != nil:
+		return false, err
+	case errors.As(err, &wait):
+		s.reset()
+		s.change.Found = wait.found
+		s.change.Finish = []store.EventEnd{{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries, NextAt: s.now.Add(wait.d)}}
+		return wait.d == 0, s.commit(ctx)
+	}
+	end := s.failed(ev, err)
+	s.b.Log.WarnContext(ctx, "event not handled", "thread", s.t.Number, "object", ev.Object.ID, "action", string(ev.Action),
+		"tries", end.Tries, "status", end.Status, "error", err)
+	s.reset()
+	s.change.Finish = []store.EventEnd{end}
+	if end.Status == store.EventDead {
+		s.observe = append(s.observe, Observation{What: "dead"})
+	}
+	return end.Status != store.EventWaiting, s.commit(ctx)
+}
+
+// waitError is no failure: the turn must come again, after d, and after the
+// found events were handled.
+type waitError struct {
+	d     time.Duration
+	found []store.Incoming
+}
+
+func (*waitError) Error() string { return "to be looked at again" }
+
+const maxTries = 10
+
+// failed says what becomes of an event that could not be handled.
+func (s *session) failed(ev store.Event, err error) store.EventEnd {
+	end := store.EventEnd{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries + 1, Note: note(err)}
+	var fe *forge.Error
+	switch {
+	case errors.Is(err, forge.ErrPermanent):
+		end.Status = store.EventDead
+	case errors.As(err, &fe) && fe.RetryAfter > 0:
+		// The forge's own clock: waiting as told is no failed try.
+		end.Tries, end.NextAt = ev.Tries, s.now.Add(fe.RetryAfter)
+	case end.Tries >= maxTries:
+		end.Status = store.EventDead
+	default:
+		end.NextAt = s.now.Add(backoff(ev.Tries, err))
+	}
+	return end
+}
+
+// note puts an error into words for the operator: operation and status, and
+// nothing that came from the forge.
+func note(err error) string {
+	var fe *forge.Error
+	if errors.As(err, &fe) {
+		return fe.Error()
+	}
+	return "internal: " + err.Error()
+}
+
+// backoff grows from one second to an hour, so that ten tries take hours.
+func backoff(tries int, err error) time.Duration {
+	var fe *forge.Error
+	if errors.As(err, &fe) && fe.RetryAfter > 0 {
+		return fe.RetryAfter
+	}
+	return min(time.Second<<min(2*tries, 20), time.Hour)
+}
+
+// reset drops the change of this turn.
+func (s *session) reset() {
+	s.st = s.old.clone()
+	s.change, s.observe, s.broken = store.Change{}, nil, ""
+	for _, o := range s.objects {
+		o.dirty = false
+	}
+}
+
+// finish settles an event as done.
+func (s *session) finish(ev store.Event, why string) {
+	s.change.Finish = append(s.change.Finish, store.EventEnd{ID: ev.ID, Status: store.EventDone, Tries: ev.Tries, Note: why})
+}
+
+func (s *session) settle(a store.Answer, status, why string) {
+	a.Status, a.Note = status, why
+	s.change.Settle = append(s.change.Settle, a)
+}
+
+// commit writes the turn's change, whole or not at all.
+func (s *session) commit(ctx context.Context) error {
+	raw, err := json.Marshal(s.st)
+	if err != nil {
+		return fmt.Errorf("write the thread's state: %w", err)
+	}
+	s.change.State = raw
+	s.change.Due = s.st.due(s.b.Playbook.RequestTTL())
+	s.change.Open = s.st.Request != nil || s.st.Approval != nil
+	for _, o := range s.objects {
+		if !o.dirty {
+			continue
+		}
+		if o.Data, err = json.Marshal(o.data); err != nil {
+			return fmt.Errorf("write a text's document: %w", err)
+		}
+		o.Keep = len(o.data.Records) > 0 || o.data.Form != nil || o.data.Commands
+		s.change.Objects = append(s.change.Objects, o.Object)
+	}
+	slices.SortFunc(s.change.Objects, func(a, b store.Object) int { return compareObjects(a.Object, b.Object) })
+	s.b.Fail("deciding")
+	if err := s.b.Ledger.Commit(ctx, s.lease, s.change); err != nil {
+		return fmt.Errorf("commit the turn: %w", err)
+	}
+	s.b.Fail("decided")
+	for _, o := range s.observe {
+		s.b.Observe(o)
+	}
+	return nil
+}
+
+// compareObjects orders a thread's texts: the issue's body first, then
+// comments by id.
+func compareObjects(a, b forge.Object) int {
+	if a.Kind != b.Kind {
+		if a.Kind == forge.ObjectIssue {
+			return -1
+		}
+		return 1
+	}
+	switch {
+	case a.ID < b.ID:
+		return -1
+	case a.ID > b.ID:
+		return 1
+	}
+	return 0
+}
+
+// audit appends to the thread's chain as part of this turn's commit.
+func (s *session) audit(e AuditEntry) error {
+	e.At = s.now
+	e.Thread = fmt.Sprintf("%s#%d", s.repo.FullName(), s.t.Number)
+	e.Playbook = s.b.Playbook.Identity().SHA256
+	row, err := chain(s.b.Secrets()[0], s.t.ThreadRef, &s.st.Audit, e)
+	if err != nil {
+		return err
+	}
+	s.change.Audit = append(s.change.Audit, row)
+	return nil
+}
+
+func (s *session) place() place { return place{s.t.Forge, s.t.Repo.ID, s.t.Number} }
+
+func (s *session) standing(ctx context.Context, a forge.Account, fresh bool) look {
+	return s.b.standings.look(ctx, s.t.Forge, s.repo, a, fresh)
+}
+
+// mayAct reports whether an account may act on somebody else's request: the
+// requester, or who has write.
+func (s *session) mayAct(ctx context.Context, a forge.Account) bool {
+	if s.st.Request != nil && s.st.Request.Requester.ID == a.ID {
+		return true
+	}
+	return s.standing(ctx, a, false).Standing.Permission >= playbook.PermissionWrite
+}

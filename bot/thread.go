@@ -1,0 +1,285 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"playbook-bot/bot/forge"
+	"playbook-bot/bot/store"
+	"playbook-bot/playbook"
+)
+
+// coldLoad reads a thread that is not in the database: one listing, once. It
+// restores records, requests and what was answered, and decides nothing anew:
+// commands without a valid answer become found events, which run only under
+// the rule for texts without a delivery.
+func (s *session) coldLoad(ctx context.Context) error {
+	i, err := s.forge.Issue(ctx, s.t.Repo.ID, s.t.Number)
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrPermanent) {
+		for _, ev := range s.t.Events {
+			s.finish(ev, "the thread is gone")
+		}
+		s.st.Gone = true
+		return s.commit(ctx)
+	}
+	if err != nil {
+		return s.postpone(ctx, err)
+	}
+	var comments []forge.Comment
+	if i.Comments > 0 || !s.opens() {
+		if comments, err = s.forge.Comments(ctx, s.t.Repo.ID, s.t.Number, time.Time{}); err != nil {
+			return s.postpone(ctx, err)
+		}
+	}
+	issue := issueText(i)
+	s.st.Closed = issue.closed
+	texts := []text{issue}
+	for _, c := range comments {
+		texts = append(texts, commentText(c))
+	}
+	answered, err := s.restore(issue, texts)
+	if err != nil {
+		return err
+	}
+	waiting := map[forge.Object]bool{}
+	for _, ev := range s.t.Events {
+		waiting[ev.Object] = true
+	}
+	for _, t := range texts {
+		if err := s.coldText(t, answered, waiting); err != nil {
+			return err
+		}
+	}
+	s.contamination()
+	return s.commit(ctx)
+}
+
+// opens reports whether the thread is known only by its own opening: then
+// there is nothing older to list.
+func (s *session) opens() bool {
+	return len(s.t.Events) == 1 && s.t.Events[0].Action == forge.ActionOpened
+}
+
+// coldText stores one listed text, or has it come as an event.
+func (s *session) coldText(t text, answered, waiting map[forge.Object]bool) error {
+	if t.author.ID == s.self.ID {
+		s.change.Objects = append(s.change.Objects, store.Object{Object: t.Object, Author: t.author,
+			BodySHA: bodySHA(t.body), CreatedAt: t.created, UpdatedAt: t.updated})
+		return nil
+	}
+	if waiting[t.Object] {
+		return nil // its own event brings it
+	}
+	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number {
+		s.change.Found = append(s.change.Found, s.found(t))
+		return nil
+	}
+	r := s.read(t, t.created)
+	o := s.take(t, r, t.rights() && t.unedited())
+	o.data.Ran = true
+	if answered[t.Object] || len(r.Commands) == 0 {
+		return nil
+	}
+	return s.audit(AuditEntry{What: "not_run", Actor: t.author.Login, ActorID: t.author.ID, Note: ref(t.Object) + " is too old to run"})
+}
+
+// found is the event of a text that listing brought to light.
+func (s *session) found(t text) store.Incoming {
+	action := forge.ActionCreated
+	if t.Kind == forge.ObjectIssue {
+		action = forge.ActionOpened
+	}
+	return store.Incoming{Forge: s.t.Forge, Repo: s.repo, Number: s.t.Number, Pull: s.t.Pull, Object: t.Object,
+		Action: action, Author: t.author, BodySHA: bodySHA(t.body), Source: store.SourceSweep}
+}
+
+var foldedDecision = regexp.MustCompile("(?s)<details><summary>Decision as JSON</summary>\n+`{3,}json\n(.*?)\n`{3,}\n")
+
+// restore reads the bot's own valid answers: which texts were answered, and
+// what request was open. No earlier approval stands after it.
+func (s *session) restore(issue text, texts []text) (answered map[forge.Object]bool, err error) {
+	answered = map[forge.Object]bool{}
+	authors := map[int64]forge.Account{0: issue.author}
+	for _, t := range texts {
+		if t.Kind == forge.ObjectComment {
+			authors[t.ID] = t.author
+		}
+	}
+	var last *marker
+	for _, t := range texts {
+		if t.author.ID != s.self.ID {
+			continue
+		}
+		m, ok, _ := verify(s.b.Secrets(), s.place(), t.body)
+		if !ok {
+			continue
+		}
+		last = &m
+		if o, ok := answeredObject(m.Key); ok {
+			answered[o] = true
+		}
+		if d := decisionIn(t.body); d != nil {
+			s.restoreRequest(*d, authors, t)
+		}
+	}
+	if last == nil {
+		return answered, nil
+	}
+	if issue.closed {
+		s.st.end(stateClosed)
+		s.st.newIncident(issue.updated, texts[len(texts)-1].ID)
+	}
+	for _, l := range issue.labels {
+		if slices.Contains(ownLabels, l.Name) {
+			s.st.Labels = append(s.st.Labels, l.Name)
+		}
+	}
+	s.st.Audit.Chain = last.Chain + 1
+	return answered, s.audit(AuditEntry{What: "rebuilt", Note: fmt.Sprintf("the last marker in the thread: %d.%d.%s", last.Chain, last.Seq, last.Hash)})
+}
+
+// decisionIn reads the folded decision of one of our own, verified answers.
+func decisionIn(body string) *playbook.Decision {
+	at := foldedDecision.FindStringSubmatch(canonical(body))
+	if at == nil {
+		return nil
+	}
+	var d playbook.Decision
+	if json.Unmarshal([]byte(at[1]), &d) != nil || d.Schema != playbook.DecisionSchema {
+		return nil
+	}
+	return &d
+}
+
+// restoreRequest follows the decisions in their order.
+func (s *session) restoreRequest(d playbook.Decision, authors map[int64]forge.Account, t text) {
+	var number int
+	if _, n, ok := strings.Cut(d.Request, "/"); !ok {
+		return
+	} else if _, err := fmt.Sscanf(n, "%d", &number); err != nil {
+		return
+	}
+	s.st.LastRequest = max(s.st.LastRequest, number)
+	switch d.State {
+	case stateOpen, stateApproved:
+	case stateRecovered:
+		s.st.end(stateRecovered)
+		s.st.newIncident(t.created, t.ID)
+		return
+	default:
+		if s.st.Request != nil && s.st.Request.ID == d.Request {
+			s.st.end(d.State)
+		}
+		return
+	}
+	r := s.st.Request
+	if r == nil || r.ID != d.Request {
+		r = &request{ID: d.Request, Action: d.Action, Target: d.Target, BreakGlass: d.BreakGlass.Requested, At: d.DecidedAt,
+			Trigger: answers(d, s.t.Number), Symptoms: d.Symptoms}
+		r.Requester = authors[d.AnswersComment]
+		if !strings.EqualFold(r.Requester.Login, d.Requester) {
+			// The answer that opened it is gone; the name is no identity.
+			r.Requester = forge.Account{Login: d.Requester}
+		}
+		r.Form = r.Trigger.Kind == forge.ObjectIssue
+	}
+	r.Verdict, r.Code, r.DecidedAt, r.MustAsk = d.Verdict, d.Code, d.DecidedAt, true
+	if by, ok := authors[d.AnswersComment]; ok && d.Endorser != nil && r.Endorsement == nil && strings.EqualFold(by.Login, *d.Endorser) {
+		r.Endorsement = &endorsement{By: by, Comment: answers(d, s.t.Number), At: d.DecidedAt}
+	}
+	if d.Verdict == verdictApproved {
+		// Whatever it was approved for, the evidence is to be asked again.
+		r.Verdict, r.Approvals = verdictExpired, r.Approvals+1
+	}
+	s.st.Request, s.st.Ended = r, ""
+}
+
+// answers is the text a decision answered.
+func answers(d playbook.Decision, number int64) forge.Object {
+	if d.AnswersComment == 0 {
+		return forge.Object{Kind: forge.ObjectIssue, ID: number}
+	}
+	return forge.Object{Kind: forge.ObjectComment, ID: d.AnswersComment}
+}
+
+// relist compares the whole thread with what is stored, as must be done
+// before an approval: an edit or deletion whose delivery is still on the way
+// must not be approved upon. Texts older than the one in hand that nobody has
+// heard of come first, as events.
+func (s *session) relist(ctx context.Context, upTo int64) error {
+	comments, err := s.forge.Comments(ctx, s.t.Repo.ID, s.t.Number, time.Time{})
+	if err != nil {
+		return err
+	}
+	s.b.Fail("listed")
+	listed := map[forge.Object]bool{}
+	var unknown []store.Incoming
+	for _, c := range comments {
+		t := commentText(c)
+		listed[t.Object] = true
+		known, err := s.lookup(ctx, t.Object)
+		switch {
+		case err != nil:
+			return err
+		case t.author.ID == s.self.ID || known == nil && t.ID > upTo:
+		case known == nil && s.now.Sub(t.created) < lateDelivery:
+			return &waitError{d: time.Second}
+		case known == nil:
+			unknown = append(unknown, s.found(t))
+		case known.BodySHA != bodySHA(t.body):
+			if err := s.reread(ctx, known, t); err != nil {
+				return err
+			}
+		}
+	}
+	if len(unknown) > 0 {
+		return &waitError{found: unknown}
+	}
+	return s.recheck(ctx, listed)
+}
+
+// recheck looks at the kept texts that a listing of comments does not show:
+// deleted ones, and the issue's own text where anything rests on it.
+func (s *session) recheck(ctx context.Context, listed map[forge.Object]bool) error {
+	for _, o := range s.ordered() {
+		switch {
+		case o.Deleted || listed[o.Object.Object] || o.Author.ID == s.self.ID:
+		case o.Kind == forge.ObjectComment:
+			s.strike(o)
+			s.basis(o, nil)
+		case s.restsOn(o):
+			t, err := s.fetch(ctx, o.Object.Object)
+			if err != nil {
+				return err
+			}
+			if o.BodySHA != bodySHA(t.body) {
+				if err := s.reread(ctx, o, t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) restsOn(o *object) bool {
+	return len(o.data.Records) > 0 || s.st.Request != nil && s.st.Request.Trigger == o.Object.Object
+}
+
+// reread takes a changed text's records in, without its commands.
+func (s *session) reread(ctx context.Context, o *object, t text) error {
+	attested, err := s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, bodySHA(t.body))
+	if err != nil {
+		return err
+	}
+	r := s.read(t, t.updated)
+	s.retake(o, t, r, attested && t.rights())
+	s.basis(o, &r)
+	return nil
+}
