@@ -79,9 +79,9 @@ func (s *sandbox) newBot(ctx context.Context, repo *tracker.Repo, env ...string)
 	if err != nil {
 		return nil, err
 	}
-	secret, err := b.HookSecret(ctx, repo.FullName())
+	hook, err := b.Hook(ctx, repo.FullName())
 	if err != nil {
-		return nil, fmt.Errorf("ask the bot for its hook's secret: %w", err)
+		return nil, fmt.Errorf("ask the bot for its hook: %w", err)
 	}
-	return b, repo.Hook(ctx, b.HookURL(repo.ID), secret)
+	return b, repo.Hook(ctx, hook.URL, hook.Secret)
 }

@@ -4,10 +4,13 @@
 package bot
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -70,16 +73,6 @@ func New(dir *scratch.Dir, c Config) (*Bot, error) {
 	return &Bot{URL: "http://" + listen, config: c, dir: dir, http: &http.Client{Timeout: 5 * time.Second}}, nil
 }
 
-// HookURL is where a repository's hook delivers.
-func (b *Bot) HookURL(repo int64) string {
-	return b.URL + "/webhook/gitea/repo/" + strconv.FormatInt(repo, 10)
-}
-
-// OrgHookURL is where an organisation's hook delivers.
-func (b *Bot) OrgHookURL(org int64) string {
-	return b.URL + "/webhook/gitea/org/" + strconv.FormatInt(org, 10)
-}
-
 func (b *Bot) env() []string {
 	c := b.config
 	return b.dir.Env(append([]string{
@@ -93,25 +86,44 @@ func (b *Bot) env() []string {
 }
 
 // Run runs another subcommand of the bot in the same environment and returns
-// what it wrote. A status other than 0 is an error.
-func (b *Bot) Run(ctx context.Context, args ...string) (string, error) {
-	p, err := b.dir.Start(scratch.Spec{
-		Name: "playbook-bot-" + args[0], Path: b.config.Binary, Args: args, Env: b.env(),
-	})
+// what it wrote on its standard output. A status other than 0 is an error,
+// which tells what it wrote on the other.
+func (b *Bot) Run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, b.config.Binary, args...)
+	cmd.Dir, cmd.Env = b.dir.Path, b.env()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return "", err
+		return out, fmt.Errorf("playbook-bot %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	select {
-	case <-p.Done():
-		return strings.TrimSpace(p.Log()), p.Err()
-	case <-ctx.Done():
-		return "", errors.Join(context.Cause(ctx), p.Stop(0))
-	}
+	return out, nil
 }
 
-// HookSecret asks the bot for the secret of a repository's hook.
-func (b *Bot) HookSecret(ctx context.Context, repo string) (string, error) {
-	return b.Run(ctx, "hook-secret", repo)
+// Hook is what the forge must be told to deliver to the bot.
+type Hook struct {
+	URL, Secret string
+}
+
+// Hook asks the bot for a repository's hook, by name.
+func (b *Bot) Hook(ctx context.Context, repo string) (Hook, error) {
+	return b.hook(ctx, "hook-secret", repo, "--json")
+}
+
+// OrgHook asks the bot for an organisation's hook, by name.
+func (b *Bot) OrgHook(ctx context.Context, org string) (Hook, error) {
+	return b.hook(ctx, "hook-secret", "--org", org, "--json")
+}
+
+func (b *Bot) hook(ctx context.Context, args ...string) (h Hook, err error) {
+	out, err := b.Run(ctx, args...)
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(out, &h); err != nil {
+		return h, fmt.Errorf("playbook-bot %s: read its answer: %w", args[0], err)
+	}
+	return h, nil
 }
 
 // Start runs `playbook-bot serve` and returns when it says it is ready.

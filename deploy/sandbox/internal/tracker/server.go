@@ -233,6 +233,12 @@ func (s *Server) makeOperator(ctx context.Context) error {
 // Stop ends the server, giving it a moment to do so by itself.
 func (s *Server) Stop() error { return s.web.Stop(5 * time.Second) }
 
+// Done is closed when the server has ended, however it did.
+func (s *Server) Done() <-chan struct{} { return s.web.Done() }
+
+// Err is why it ended; see scratch.Process.
+func (s *Server) Err() error { return s.web.Err() }
+
 // Log is what the server has written.
 func (s *Server) Log() string { return s.web.Log() }
 
