@@ -34,7 +34,10 @@ type Escalation struct {
 	Excluded []IgnoredAttempt
 	// Since is the start of the present incident: attempts recorded before it
 	// are ignored. Zero: no limit.
-	Since      time.Time
+	Since time.Time
+	// Cleared is when an admin last lifted the contamination mark: kills
+	// recorded until then are no longer named. Zero: never.
+	Cleared    time.Time
 	BreakGlass BreakGlass
 	Standing   Standing
 	// Actor is the login the standing belongs to, for the words only.
@@ -46,7 +49,8 @@ type Escalation struct {
 }
 
 // Assessment is the gate's answer. All of it is always filled in; no slice is
-// nil.
+// nil. The JSON field names are a published contract: they are part of
+// DecisionSchema, and fields are only ever added.
 type Assessment struct {
 	Allowed bool   `json:"allowed"`
 	Code    Code   `json:"code"`
@@ -64,7 +68,10 @@ type Assessment struct {
 	Matrix              MatrixAnswer     `json:"matrix"`
 	Contaminated        bool             `json:"contaminated"`
 	Contamination       []Attempt        `json:"contamination"`
-	// Next is the rung to try now, empty where nothing is left.
+	// Next is the rung to try now, empty where nothing is left. After a
+	// refusal it is narrower than the request; after a refusal for want of a
+	// log it would satisfy the gate. Allowed, it is the action itself, or, as
+	// advice beside a rung without a gate, a narrower one not yet tried.
 	Next string `json:"next"`
 	// Missing lists every condition still open, not only the first.
 	Missing []Missing `json:"missing"`

@@ -1,107 +1,212 @@
 package playbook
 
 import (
-	"io"
+	_ "embed"
+	"sync"
 	"time"
+
+	"bytes"
 )
 
-// The signatures below are the package's contract.
+//go:embed mcp.yaml
+var defaultYAML []byte
 
-type Playbook struct{}
+// SchemaJSON is the JSON Schema (draft 2020-12) of the playbook file, for
+// editors and for checks in CI. Load is stricter: it also checks what binds
+// several places together, such as ranks without a gap.
+//
+//go:embed schema.json
+var SchemaJSON string
 
-func Default() *Playbook                            { panic("contract") }
-func Load(r io.Reader) (*Playbook, error)           { panic("contract") }
-func (p *Playbook) Identity() Identity              { panic("contract") }
-func (p *Playbook) ApprovalTTL() time.Duration      { panic("contract") }
-func (p *Playbook) RequestTTL() time.Duration       { panic("contract") }
-func (p *Playbook) Contact() string                 { panic("contract") }
-func (p *Playbook) Notify() []string                { panic("contract") } // accounts or org/team
-func (p *Playbook) ReferencesURL() string           { panic("contract") }
-func (p *Playbook) Rungs() []Rung                   { panic("contract") }
-func (p *Playbook) Rung(action string) (Rung, bool) { panic("contract") } // normalised action only
-func (p *Playbook) LadderDocument() LadderDocument  { panic("contract") }
-func (p *Playbook) RoleMembers() []RoleMember       { panic("contract") } // role -> login or org/team, as the roles section has them
+// Playbook is the policy as data, read and checked by Load. It is never
+// changed after that, so that any number of goroutines may share it.
+type Playbook struct {
+	id            Identity
+	contact       string
+	notify        []string
+	referencesURL string
+	approvalTTL   time.Duration
+	requestTTL    time.Duration
+	rungs         []Rung // by rank
+	outcomes      []outcome
+	symptoms      []symptom
+	ambiguous     []ambiguousText
+	members       []RoleMember
 
-// NormalizeAction gives the rung's action for a spelling of it.
-func (p *Playbook) NormalizeAction(s string) (action string, ok bool)   { panic("contract") }
-func (p *Playbook) NormalizeOutcome(s string) (outcome string, ok bool) { panic("contract") }
-
-// IsKill reports whether s is a manual process kill as an action or as a stated deed.
-func IsKill(s string) bool { panic("contract") }
-
-// SuggestActions gives the nearest actions; a look-alike letter is named with its code point in why.
-func (p *Playbook) ActionProblem(s string) Problem  { panic("contract") }
-func (p *Playbook) OutcomeProblem(s string) Problem { panic("contract") }
-
-// FieldName gives the canonical field ("action", "outcome", …) for a heading or key and its synonyms.
-func FieldName(s string) (string, bool) { panic("contract") }
-
-// BuildAttemptRecord makes a valid record, or says everything that is wrong. notes are remarks on a valid record.
-func (p *Playbook) BuildAttemptRecord(raw RawAttempt, c Context) (a Attempt, notes []string, problems []Problem) {
-	panic("contract")
+	// What Load works out once, so that the gate does not for every attempt.
+	byAction   map[string]int // action → rank
+	byOutcome  map[string]int // outcome → index in outcomes
+	bySynonym  map[string]int // accepted synonym → index in outcomes
+	bySymptom  map[string]int // code → index in symptoms
+	whyNeutral []string       // by outcome: why it does not count
 }
 
-// ParseAttempts reads JSON (with comments and trailing commas) or YAML: one record, a list, or an object with prior_recovery_attempts (or attempts).
-// lang is "json", "yaml", "attempts" or "". Lines are counted from 1 within text.
-func (p *Playbook) ParseAttempts(text string, lang string, c Context) ParsedAttempts {
-	panic("contract")
+// Rung is one step of the ladder.
+type Rung struct {
+	// Action is its name in canonical spelling.
+	Action string `json:"action"`
+	// Rank counts from 0, the narrowest, without a gap.
+	Rank int `json:"rank"`
+	// SelfService says that whoever needs it may do it without asking.
+	SelfService bool `json:"self_service"`
+	// Delegation is what carries the action out, in words.
+	Delegation string `json:"delegation"`
+	// References are issue numbers of the operator's tracker, without a sign.
+	References []string `json:"references"`
+	// Standing is the least permission that may ask for it.
+	Standing Permission `json:"standing"`
+	// Roles open it whatever the permission is. They include the roles of
+	// every broader rung.
+	Roles []string `json:"roles"`
+	// Gated says that it needs an attempt log; the fields below are zero
+	// where it does not.
+	Gated bool `json:"gated"`
+	// MinAttempts is how many distinct narrower rungs must have been tried.
+	MinAttempts int `json:"min_attempts,omitempty"`
+	// MaxAge is how old an attempt may be; 0 is no limit.
+	MaxAge time.Duration `json:"-"`
+	// RequireVerified demands that one of the attempts was the bot's own probe.
+	RequireVerified bool `json:"require_verified,omitempty"`
+	// FullRestart marks what a scoped recovery avoids, for the metrics.
+	FullRestart bool `json:"full_restart,omitempty"`
+	// Blast is what ends with it.
+	Blast Blast `json:"blast"`
+
+	phrases []string
+	whyGate string // why an attempt on this rung with a denied outcome is ignored
 }
 
-type ParsedAttempts struct {
-	// About is false where the text is not about attempts at all; then all else is empty.
-	About      bool
-	Attempts   []LocatedAttempt
-	Rejections []RejectedText // Source left empty
-	Notes      []string
+// Blast is how far a rung's effect reaches.
+type Blast string
+
+// The reaches. BlastTarget is the whole host where no target is named.
+const (
+	BlastNone   Blast = "none"
+	BlastTarget Blast = "target"
+	BlastHost   Blast = "host"
+)
+
+// OutcomeKind says what an outcome means to the gate.
+type OutcomeKind string
+
+// The kinds of outcome.
+const (
+	OutcomeCounts    OutcomeKind = "counts"
+	OutcomeRecovered OutcomeKind = "recovered"
+	OutcomeNeutral   OutcomeKind = "neutral"
+)
+
+type outcome struct {
+	name       string
+	kind       OutcomeKind
+	notOnGated bool
+	synonyms   []string
+	phrases    []string
 }
 
-type LocatedAttempt struct {
-	Attempt
-	Line int `json:"line"`
+type symptom struct {
+	code, meaning, example string
+	phrases                []string
+	first                  int // rank; -1: none
+	advice                 string
 }
 
-func (p *Playbook) AssessEscalation(e Escalation) Assessment { panic("contract") }
-func (p *Playbook) RecommendActions(symptoms []string, attempts []Attempt) Recommendation {
-	panic("contract")
-}
-func (p *Playbook) RecoveryMetrics(attempts []Attempt) Metrics                  { panic("contract") }
-func (p *Playbook) EvaluateRestartImpact(inv Inventory, o ImpactOptions) Impact { panic("contract") }
-func (p *Playbook) Matrix(action string, s Standing, actor string) MatrixAnswer { panic("contract") }
-
-// Counts reports whether the outcome counts towards escalation on that rung (denied on a gated rung does not).
-func (p *Playbook) Counts(a Attempt) bool    { panic("contract") }
-func (p *Playbook) Recovered(a Attempt) bool { panic("contract") }
-
-// SameAttempt: actor (case-folded), action, outcome, target (case-folded) and minute agree.
-func SameAttempt(a, b Attempt) bool       { panic("contract") }
-func Dedupe(attempts []Attempt) []Attempt { panic("contract") }
-
-// ParseGrants reads GITEA_BREAKGLASS_RESTART_AUTHORIZATION.
-func ParseGrants(s string) (Grants, error) { panic("contract") }
-
-type Grants []Grant
-type Grant struct {
-	// Text is the grant as written, for people.
-	Text        string
-	Owner, Repo string    // "" is *
-	Issue       int64     // 0: any
-	Action      string    // "": any
-	Expiry      time.Time // zero: none
+// ambiguousText is what people write that alone means nothing certain.
+type ambiguousText struct {
+	text  string
+	codes []string
 }
 
-// Blanket reports a grant without any limit on repository (bare truthy value or *).
-func (g Grant) Blanket() bool { panic("contract") }
-
-// Match gives the grant in force for a request that lasts longest.
-func (gs Grants) Match(owner, repo string, issue int64, action string, now time.Time) (Grant, bool) {
-	panic("contract")
+// RoleMember is one entry of the roles section: a role, and the login or
+// org/team that holds it.
+type RoleMember struct {
+	Role   string `json:"role"`
+	Member string `json:"member"`
 }
 
-// Types completed by their files.
-type Rung struct{}
-type LadderDocument struct{}
-type RoleMember struct{ Role, Member string }
-type Metrics struct{}
-type Inventory struct{}
-type ImpactOptions struct{}
-type Impact struct{}
+// Default gives the embedded playbook, mcp-scoped-recovery.
+func Default() *Playbook { return defaultPlaybook() }
+
+var defaultPlaybook = sync.OnceValue(func() *Playbook {
+	p, err := Load(bytes.NewReader(defaultYAML))
+	if err != nil {
+		panic("playbook: the embedded default is invalid: " + err.Error())
+	}
+	return p
+})
+
+// Identity names the playbook and the SHA-256 of the file it was read from.
+func (p *Playbook) Identity() Identity { return p.id }
+
+// ApprovalTTL is how long an approval stands.
+func (p *Playbook) ApprovalTTL() time.Duration { return p.approvalTTL }
+
+// RequestTTL is how long a request stays open.
+func (p *Playbook) RequestTTL() time.Duration { return p.requestTTL }
+
+// Contact is the one line that tells how to reach the operators; never empty.
+func (p *Playbook) Contact() string { return p.contact }
+
+// Notify gives the accounts or org/team that may be mentioned.
+func (p *Playbook) Notify() []string { return append([]string{}, p.notify...) }
+
+// ReferencesURL is what a reference's number is appended to; empty: none.
+func (p *Playbook) ReferencesURL() string { return p.referencesURL }
+
+// Rungs gives the ladder, narrowest first; the index is the rank.
+func (p *Playbook) Rungs() []Rung { return append([]Rung{}, p.rungs...) }
+
+// Rung gives the rung of an action in canonical spelling.
+func (p *Playbook) Rung(action string) (Rung, bool) {
+	if rank, ok := p.byAction[action]; ok {
+		return p.rungs[rank], true
+	}
+	return Rung{}, false
+}
+
+// RoleMembers gives who holds which role, as the roles section has it.
+func (p *Playbook) RoleMembers() []RoleMember { return append([]RoleMember{}, p.members...) }
+
+// Outcomes gives the outcomes in canonical spelling, in the file's order.
+func (p *Playbook) Outcomes() []string {
+	names := make([]string, len(p.outcomes))
+	for i, o := range p.outcomes {
+		names[i] = o.name
+	}
+	return names
+}
+
+// Succeeded is the outcome that /resolved records: the first that recovers.
+func (p *Playbook) Succeeded() string {
+	for _, o := range p.outcomes {
+		if o.kind == OutcomeRecovered {
+			return o.name
+		}
+	}
+	return "" // Load refuses a playbook without one
+}
+
+// Counts reports whether an attempt counts toward escalation at all: an
+// outcome that does, on a rung of the ladder, and no kill. An outcome marked
+// not_on_gated (denied) does not count on a gated rung: being refused a
+// restart is not having tried it.
+func (p *Playbook) Counts(a Attempt) bool {
+	rank, ok := p.byAction[a.Action]
+	if !ok || a.Kill {
+		return false
+	}
+	i, ok := p.byOutcome[a.Outcome]
+	return ok && p.countsAt(i, rank)
+}
+
+func (p *Playbook) countsAt(outcome, rank int) bool {
+	o := &p.outcomes[outcome]
+	return o.kind == OutcomeCounts && !(o.notOnGated && p.rungs[rank].Gated)
+}
+
+// Recovered reports whether the attempt ended the trouble.
+func (p *Playbook) Recovered(a Attempt) bool {
+	i, ok := p.byOutcome[a.Outcome]
+	_, rung := p.byAction[a.Action]
+	return ok && rung && !a.Kill && p.outcomes[i].kind == OutcomeRecovered
+}
