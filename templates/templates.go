@@ -83,11 +83,17 @@ type Section struct {
 	Recommendation *playbook.Recommendation
 	Ladder         []playbook.Rung
 	Metrics        *playbook.Metrics
+	// Help is the table of commands, for KindHelp.
+	Help []HelpRow
 	// Title and Text are for KindNotice; Post is a line to paste.
 	Title, Text, Post string
 	// Notes are remarks below the verdict, in our words.
 	Notes []string
 }
+
+// HelpRow is one line of the help: what somebody wants, in words of ours, and
+// a whole line to post for it.
+type HelpRow struct{ Want, Post string }
 
 // Since is what changed between a refusal and an approval.
 type Since struct {
@@ -106,7 +112,11 @@ type Answer struct {
 	Rejections []playbook.RejectedText
 	// Decision is folded at the end; nil: none.
 	Decision *playbook.Decision
-	Bot      string
+	// Bot is the bot's own login.
+	Bot string
+	// At is the time of the answer, which says what "today" is; zero: the
+	// decision's.
+	At time.Time
 }
 
 // MaxComment is the longest comment rendered, in bytes, marker not included.

@@ -1,0 +1,276 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"playbook-bot/playbook"
+)
+
+// The methods here say in words what a template would need a page of
+// conditions for. Those that give a string give Markdown.
+
+// Stop ends a sentence that the contact ends, unless it brings its own stop.
+func (v *View) Stop() string {
+	if v.Contact == "" || strings.ContainsRune(".!?>", rune(v.Contact[len(v.Contact)-1])) {
+		return ""
+	}
+	return "."
+}
+
+// StepsInWords counts what is missing: "Two things".
+func (v *View) StepsInWords() string {
+	names := []string{"No things", "One thing", "Two things", "Three things", "Four things"}
+	if len(v.Steps) < len(names) {
+		return names[len(v.Steps)]
+	}
+	return fmt.Sprintf("%d things", len(v.Steps))
+}
+
+// OnlyAttempt reports whether an attempt is all that is missing.
+func (v *View) OnlyAttempt() bool { return len(v.Steps) == 1 && v.Needs("attempt") }
+
+// Has says by what the actor may ask: "has `admin`", "holds the role `x`".
+func (v *View) Has() string {
+	if v.Rung != nil && !v.permits && len(v.Roles) > 0 {
+		return "holds the role " + codeSpan(string(v.Roles[0]), maxName)
+	}
+	return "has " + codeSpan(v.Permission, maxName)
+}
+
+// NewInWords says what brought an approval about.
+func (v *View) NewInWords() string {
+	var parts []string
+	for _, e := range v.Since.New {
+		parts = append(parts, e.teller()+"'s "+e.Did()+", "+e.Outcome.String())
+	}
+	if v.Since.Endorser != "" {
+		parts = append(parts, inertName(v.Since.Endorser)+"'s endorsement")
+	}
+	if v.Since.Standing {
+		parts = append(parts, inertName(v.Actor)+"'s permission can be read again")
+	}
+	if len(parts) == 0 {
+		return "the record as it now stands"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// TakenInWords lists the records taken, in one line.
+func (v *View) TakenInWords() string {
+	shown, left := head(v.Taken, 3)
+	parts := make([]string, len(shown))
+	for i, e := range shown {
+		if e.Kill {
+			parts[i] = e.Did() + ", a manual process kill"
+			continue
+		}
+		parts[i] = e.Did() + " " + e.Outcome.String()
+	}
+	out := strings.Join(parts, ", ")
+	if left += v.TakenLeft; left > 0 {
+		out += fmt.Sprintf(" and %d more", left)
+	}
+	return out
+}
+
+// RankOf names an action's rung: "rung 1"; "" for what is none.
+func (v *View) RankOf(action Text) string {
+	if rung, ok := v.pb.Rung(string(action)); ok {
+		return fmt.Sprintf("rung %d", rung.Rank)
+	}
+	return ""
+}
+
+// Spared reports whether something narrower than the request did it.
+func (v *View) Spared() bool {
+	by := v.RecoveredBy()
+	if by == nil || v.Rung == nil {
+		return false
+	}
+	rung, ok := v.pb.Rung(string(by.Action))
+	return ok && rung.Rank < v.Rung.Rank
+}
+
+// AskPost is the line that asks for the same again.
+func (v *View) AskPost() Text {
+	switch {
+	case v.Post != "":
+		return v.Post
+	case v.BreakGlass.Requested && v.Reason != "":
+		return Text("/break-glass "+string(v.Action)+targetArg(string(v.Target))+" ") + Text(cut(clean(string(v.Reason)), maxText))
+	}
+	return Text("/restart " + string(v.Action) + targetArg(string(v.Target)))
+}
+
+// targetArg gives " target=NAME" as the reader of commands takes it; empty
+// without a target.
+func targetArg(target string) string {
+	target = strings.ReplaceAll(clean(target), `"`, "")
+	switch {
+	case target == "":
+		return ""
+	case strings.ContainsAny(target, " '“”‘’"):
+		return ` target="` + target + `"`
+	}
+	return " target=" + target
+}
+
+// ForgeSaid says why the standing is not known.
+func (v *View) ForgeSaid() string {
+	name := "The forge"
+	if v.Forge != "" {
+		name = inertName(v.Forge)
+	}
+	switch {
+	case v.Status == 0:
+		return name + " gave no answer."
+	case v.Status == 401:
+		return name + " answered 401: it does not accept the bot's token."
+	case v.Status == 403:
+		return name + " answered 403: " + codeSpan(string(v.Bot), maxName) + " is not an administrator of this repository."
+	}
+	return fmt.Sprintf("%s answered %d, which says nothing about anybody's permission.", name, v.Status)
+}
+
+// Total counts a list of which some were left out.
+func (v *View) Total(shown []Evidence, left int) int { return len(shown) + left }
+
+// Failing is the outcome to suggest for a try that did not help.
+func (v *View) Failing() string { return v.failing }
+
+// ExampleAttempt is a whole /attempt for the narrowest rung.
+func (v *View) ExampleAttempt() Text {
+	return Text(playbook.AttemptLine(v.pb.Rungs()[0].Action, v.failing, "", ""))
+}
+
+// ASymptom is a symptom to show how to name one.
+func (v *View) ASymptom() Text {
+	for _, s := range v.pb.LadderDocument().Symptoms {
+		return Text(s.Code)
+	}
+	return ""
+}
+
+// Did shows the action, and on what.
+func (e Evidence) Did() string {
+	if e.Target == "" {
+		return codeSpan(string(e.Action), maxName)
+	}
+	return codeSpan(string(e.Action), maxName) + " on " + codeSpan(string(e.Target), maxName)
+}
+
+// Time is when it was tried, for a column in UTC.
+func (e Evidence) Time(now time.Time) string {
+	if e.At.IsZero() {
+		return "–"
+	}
+	return stamp(e.At, now)
+}
+
+// Proof says what stands behind the record, and how old it is.
+func (e Evidence) Proof() string {
+	var s string
+	switch {
+	case e.Verified:
+		s = "verified by probe"
+	case e.Recorder != "":
+		s = "told by " + inertName(e.Recorder)
+	default:
+		s = "self-reported"
+	}
+	if e.Age >= time.Minute {
+		s += ", " + duration(e.Age) + " old"
+	}
+	return s
+}
+
+// Teller is the account that wrote the record.
+func (e Evidence) Teller() Text {
+	if e.Recorder != "" {
+		return e.Recorder
+	}
+	return e.By
+}
+
+func (e Evidence) teller() string { return inertName(e.Teller()) }
+
+// Carried says what carries the rung out, with references.
+func (r RungView) Carried() string {
+	s := r.How.String()
+	if r.Refs != "" {
+		s += " · " + r.Refs
+	}
+	return s
+}
+
+// Needs says what it takes to ask for the rung.
+func (r RungView) Needs() string {
+	s := codeSpan(r.Standing, maxName)
+	if len(r.Roles) > 0 {
+		s += " or role " + joinWith(r.Roles, " or ", func(t Text) string { return codeSpan(string(t), maxName) })
+	}
+	switch {
+	case r.Gated && r.MinAttempts > 1:
+		s += fmt.Sprintf(", log of %d", r.MinAttempts)
+	case r.Gated:
+		s += ", attempt log"
+	}
+	return s
+}
+
+// help gives the rows of the help: the bot's, or else ones made from the
+// playbook.
+func (w *viewer) help(rows []HelpRow) []HelpView {
+	if len(rows) == 0 {
+		rows = w.r.defaultHelp()
+	}
+	out := make([]HelpView, len(rows))
+	for i, h := range rows {
+		out[i] = HelpView{Want: Words(h.Want), Post: Text(h.Post)}
+	}
+	return out
+}
+
+func (r *Renderer) defaultHelp() []HelpRow {
+	rungs := r.pb.Rungs()
+	narrow, broad := rungs[0].Action, rungs[len(rungs)-1].Action
+	for _, rung := range slices.Backward(rungs) {
+		if rung.Gated {
+			broad = rung.Action
+		}
+	}
+	recommend := "/recommend"
+	if s := r.pb.LadderDocument().Symptoms; len(s) > 0 {
+		recommend += " " + s[0].Code
+	}
+	return []HelpRow{
+		{"to know what to try", recommend},
+		{"to log a try", playbook.AttemptLine(narrow, r.failing, "", "still the same")},
+		{"to say it works", "/resolved " + narrow},
+		{"a restart", "/restart " + broad + " what you see"},
+		{"only the gate's answer", "/assess " + broad},
+		{"to adopt a request", "/endorse 41/1"},
+		{"to take yours back", "/withdraw"},
+		{"to skip the log", "/break-glass " + broad + " why it cannot wait"},
+		{"the ladder, this thread's log, figures", "/playbook ladder"},
+	}
+}
+
+// failingOutcome is the outcome to suggest for a try that did not help:
+// "insufficient" where the playbook knows it, else its first that counts.
+func failingOutcome(pb *playbook.Playbook) string {
+	names := pb.Outcomes()
+	if i := slices.Index(names, "insufficient"); i >= 0 {
+		names[0], names[i] = names[i], names[0]
+	}
+	narrow := pb.Rungs()[0].Action
+	for _, o := range names {
+		if pb.Counts(playbook.Attempt{Action: narrow, Outcome: o}) {
+			return o
+		}
+	}
+	return "failed"
+}
