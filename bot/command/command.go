@@ -11,14 +11,15 @@ type Invocation struct {
 	Name string `json:"name"`
 	// Line is its line in the text, from 1.
 	Line int `json:"line"`
-	// Raw is the line as written, after normalising spaces and quotes; for
-	// hints, never for rights.
+	// Raw is the line as written, after normalising spaces; for hints, never
+	// for rights.
 	Raw string `json:"-"`
 	// Action is normalised where the playbook knows it, else as written.
-	Action   string   `json:"action"`
+	Action string `json:"action"`
+	// Outcome is canonical where the playbook knows it, else as written.
 	Outcome  string   `json:"outcome"`
 	Target   string   `json:"target"`
-	Symptoms []string `json:"symptoms"`
+	Symptoms []string `json:"symptoms"` // never nil
 	Reason   string   `json:"reason"`
 	// Request is the id an /endorse names.
 	Request string `json:"request,omitempty"`
@@ -28,7 +29,9 @@ type Invocation struct {
 	// Server is what a /probe names.
 	Server string `json:"server,omitempty"`
 	// Problem is set where the arguments could not be understood: the command
-	// does not run, and its one answer says this.
+	// does not run, and its one answer says this. An action that the playbook
+	// does not know is a Problem only where a record would come of it; to the
+	// others the gate answers, with suggestions.
 	Problem *playbook.Problem `json:"problem,omitempty"`
 }
 
@@ -63,5 +66,129 @@ type Spec struct {
 	args func(*tokens, *Invocation, *playbook.Playbook)
 }
 
-// tokens are the arguments of a command line, read from left to right.
-type tokens struct{ rest string }
+// Synopsis is the command as one writes it, e.g. "/withdraw [note…]".
+func (s Spec) Synopsis() string {
+	if s.Args == "" {
+		return "/" + s.Name
+	}
+	return "/" + s.Name + " " + s.Args
+}
+
+// The topics of /playbook.
+const (
+	TopicLadder             = "ladder"
+	TopicAttempts           = "attempts"
+	TopicMetrics            = "metrics"
+	TopicHelp               = "help"
+	TopicClearContamination = "clear-contamination"
+)
+
+// Table is every command there is, in the order in which help shows them.
+var Table = []Spec{
+	{
+		Name: "restart", Args: "ACTION [target=NAME] [symptom=A,B] [reason…]",
+		Who:     "anyone who can comment; broad rungs need standing or an endorsement",
+		Summary: "Opens a request and answers approval, refusal, or the next rung.",
+		Examples: []string{
+			"/restart full_mcp_restart target=mcp-search symptom=stale_capability all clients 404",
+			`/restart worker_restart target="search worker" hangs since noon`,
+		},
+		Run: Handler.Restart, args: readRestart,
+	},
+	{
+		Name: "attempt", Args: "ACTION OUTCOME [target=NAME] [reason…]",
+		Who:     "anyone who can comment",
+		Summary: "Records one attempt; an open request is assessed again.",
+		Examples: []string{
+			"/attempt client_reconnect insufficient still EOF",
+			"/attempt session_reconnect failed target=mcp-search 404 again",
+		},
+		Run: Handler.Attempt, args: readAttempt,
+	},
+	{
+		Name: "resolved", Args: "ACTION [note…]",
+		Who:      "the requester, or an account with write; from others it is a record only",
+		Summary:  "Records an attempt that succeeded; ends the open request as recovered.",
+		Examples: []string{"/resolved capability_refresh tools are listed again"},
+		Run:      Handler.Resolved, args: readResolved,
+	},
+	{
+		Name: "recommend", Args: "[SYMPTOM…]",
+		Who:      "anyone who can comment",
+		Summary:  "Names the next rung to try and the ladder from there.",
+		Examples: []string{"/recommend transport_eof", "/recommend"},
+		Run:      Handler.Recommend, args: readRecommend,
+	},
+	{
+		Name: "assess", Args: "ACTION [target=NAME]",
+		Who:      "anyone who can comment",
+		Summary:  "Gives the gate's answer without opening a request.",
+		Examples: []string{"/assess full_mcp_restart target=mcp-search"},
+		Run:      Handler.Assess, args: readAssess,
+	},
+	{
+		Name: "break-glass", Args: "ACTION [target=NAME] reason…",
+		Who:      "anyone who can comment; counts only under the operator's grant, and never replaces standing",
+		Summary:  "Opens a request that skips the attempt log; the reason is mandatory.",
+		Examples: []string{"/break-glass full_mcp_restart registry gone, payments down"},
+		Run:      Handler.BreakGlass, args: readBreakGlass,
+	},
+	{
+		Name: "endorse", Args: "REQUEST",
+		Who:      "an account with standing that is not the requester",
+		Summary:  "Adopts the request of that id.",
+		Examples: []string{"/endorse 41/1"},
+		Run:      Handler.Endorse, args: readEndorse,
+	},
+	{
+		Name:     "withdraw",
+		Who:      "the requester, or an account with write",
+		Summary:  "Takes the open request, or a standing approval, back.",
+		Examples: []string{"/withdraw"},
+		Run:      Handler.Withdraw, args: readNote,
+	},
+	{
+		Name: "playbook", Args: "[ladder|attempts|metrics|help]",
+		Who:      "anyone who can comment",
+		Summary:  "Shows the ladder; this thread's log with what counts and why; figures; help.",
+		Examples: []string{"/playbook", "/playbook ladder", "/playbook attempts", "/playbook metrics", "/playbook help"},
+		Run:      Handler.Playbook, args: readPlaybook,
+	},
+	{
+		Name: "playbook", Args: "clear-contamination reason…",
+		Who:      "an account with admin",
+		Summary:  "Lifts the mark that a manual process kill left; audited.",
+		Examples: []string{"/playbook clear-contamination host checked, no stray process left"},
+		Run:      Handler.Playbook, args: readPlaybook,
+	},
+}
+
+// MaxSymptoms is the most symptoms one command may name.
+const MaxSymptoms = 32
+
+// Lookup gives the command of that name, compared whole and case-folded. Only
+// ASCII letters fold: a look-alike is another name.
+func Lookup(name string) (Spec, bool) {
+	for _, s := range Table {
+		if equalASCII(s.Name, name) {
+			return s, true
+		}
+	}
+	return Spec{}, false
+}
+
+func equalASCII(lower, s string) bool {
+	if len(lower) != len(s) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
