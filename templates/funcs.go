@@ -30,6 +30,8 @@ func (r *Renderer) funcs() template.FuncMap {
 		"stamp":    stamp,
 		"inc":      func(i int) int { return i + 1 },
 		"capital":  capital,
+		"sentence": sentence,
+		"dash":     dash,
 	}
 }
 
@@ -65,6 +67,14 @@ func yesno(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// dash shows an empty cell as one.
+func dash(v any) any {
+	if raw(v) == "" {
+		return "–"
+	}
+	return v
 }
 
 func inertName(t Text) string { return inert(string(t), maxName) }
@@ -136,6 +146,15 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}
+
+// sentence gives a clause as a whole sentence.
+func sentence(v any) string {
+	s := capital(v)
+	if s == "" || strings.ContainsRune(".!?", rune(s[len(s)-1])) {
+		return s
+	}
+	return s + "."
 }
 
 // capital gives a clause as the beginning of a sentence, unless it begins

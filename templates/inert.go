@@ -94,25 +94,46 @@ func cut(s string, n int) string {
 // "&".
 func inert(s string, n int) string {
 	s = cut(clean(s), n)
+	if leads(s) {
+		return `\` + inertly(s)
+	}
+	return inertly(s)
+}
+
+// inertly is inert for a clean text that begins no line.
+func inertly(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/8)
-	if leads(s) {
-		b.WriteByte('\\')
-	}
-	hex := 0
+	hash, done := 0, 0 // digits left, and written, of what would link to a commit
 	for i, r := range s {
-		if isHex(r) {
-			if hex++; hex > 6 {
-				// Seven and more hexadecimal digits are a commit to a forge.
+		if hash == 0 {
+			hash, done = hashAt(s, i), 0
+		}
+		if hash > 0 {
+			if done > 0 && done%6 == 0 {
 				b.WriteString(zwsp)
-				hex = 1
 			}
-		} else {
-			hex = 0
+			hash, done = hash-1, done+1
 		}
 		writeInert(&b, s, i, r)
 	}
 	return b.String()
+}
+
+// hashAt gives the length of the word at s[i:] if a forge would take it for a
+// commit: seven or more hexadecimal digits by themselves. Else 0.
+func hashAt(s string, i int) int {
+	if i > 0 && isWord(s[i-1]) {
+		return 0
+	}
+	n := 0
+	for i+n < len(s) && isHex(s[i+n]) {
+		n++
+	}
+	if n < 7 || i+n < len(s) && isWord(s[i+n]) {
+		return 0
+	}
+	return n
 }
 
 // writeInert writes the one character r at s[i:].
@@ -132,7 +153,7 @@ func writeInert(b *strings.Builder, s string, i int, r rune) {
 	case '@':
 		b.WriteString("@" + zwsp)
 	case '#':
-		b.WriteString(`\#` + zwsp)
+		b.WriteString("#" + zwsp)
 	case '!':
 		// "!12" is a pull request to Gitea.
 		b.WriteByte('!')
@@ -193,9 +214,9 @@ func trackerPrefix(s string) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func isHex(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F'
-}
+func isHex(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+
+func isWord(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 // codeSpan gives s, at most n characters of it, as an inline code span: with
 // more backquotes around it than there are within. An empty s gives "(none)",
@@ -253,9 +274,14 @@ func inertPart(p string, first bool) string {
 		}
 		return " "
 	}
-	out := inert(body, maxWords)
-	if strings.HasPrefix(p, " ") && !first {
-		out = " " + out
+	var out string
+	if first {
+		out = inert(body, maxWords)
+	} else {
+		out = inertly(body)
+		if p[0] == ' ' {
+			out = " " + out
+		}
 	}
 	if strings.HasSuffix(p, " ") {
 		out += " "
@@ -272,8 +298,11 @@ func operator(s string) string {
 		switch {
 		case plainURL(f):
 			fields[i] = "<" + f + ">"
-		case strings.Trim(f, "0123456789+-/().") == "":
-			fields[i] = strings.ReplaceAll(f, ")", `\)`)
+		case strings.Trim(f, "0123456789+-/()") == "" && (i > 0 || isDigit(f[len(f)-1])):
+			fields[i] = f
+			if leads(f) {
+				fields[i] = `\` + f
+			}
 		default:
 			fields[i] = inert(f, maxText)
 		}

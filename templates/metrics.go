@@ -32,7 +32,7 @@ func (w *viewer) metrics(m *playbook.Metrics) *MetricsView {
 		Mean: decimal(m.MeanRungAtRecovery), Median: decimal(m.MedianRungAtRecovery),
 	}
 	if m.FractionAvoidedFullRestart != nil {
-		v.Fraction = fmt.Sprintf("%.0f %%", 100**m.FractionAvoidedFullRestart)
+		v.Fraction = fmt.Sprintf("%.0f%%", 100**m.FractionAvoidedFullRestart)
 	}
 	for _, r := range w.r.pb.Rungs() {
 		if n := m.ByAction[r.Action]; n > 0 {

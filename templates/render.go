@@ -50,7 +50,9 @@ type Renderer struct {
 	own      *template.Template
 	override *template.Template // nil: none
 	fallback func(Kind, error)
-	failing  string // outcome suggested for a try that did not help
+	// Outcomes to suggest for a try that did not help, a restart that did not,
+	// and one that nobody carried out; the last may be empty.
+	failing, failed, neutral string
 }
 
 // New parses all templates. With a Dir, every kind is tried on sample answers
@@ -60,7 +62,11 @@ func New(o Options) (*Renderer, error) {
 	if o.Playbook == nil {
 		return nil, errors.New("templates: a playbook is needed")
 	}
-	r := &Renderer{pb: o.Playbook, fallback: o.Fallback, failing: failingOutcome(o.Playbook)}
+	r := &Renderer{pb: o.Playbook, fallback: o.Fallback}
+	r.failing, r.failed = countingOutcome(o.Playbook, "insufficient"), countingOutcome(o.Playbook, "failed")
+	if _, ok := o.Playbook.NormalizeOutcome("skipped"); ok {
+		r.neutral = "skipped"
+	}
 	if r.fallback == nil {
 		r.fallback = func(Kind, error) {}
 	}

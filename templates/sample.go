@@ -15,7 +15,7 @@ func samples(pb *playbook.Playbook) []Answer {
 	at := time.Date(2026, 12, 1, 3, 4, 11, 0, time.UTC)
 	until, endorser := at.Add(pb.ApprovalTTL()), "ada"
 	tried := playbook.Attempt{
-		Action: narrow.Action, Outcome: failingOutcome(pb), Reason: "still the same", Actor: "ben", RecordedBy: "ada",
+		Action: narrow.Action, Outcome: countingOutcome(pb, "insufficient"), Reason: "still the same", Actor: "ben", RecordedBy: "ada",
 		Target: "search", RecordedAt: at.Add(-time.Hour), PostedAt: at.Add(-time.Hour), Ref: "comment 812",
 	}
 	kill := playbook.Attempt{Action: "pkill -9 search", Actor: "ben", RecordedBy: "ada", Kill: true, RecordedAt: at}

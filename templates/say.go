@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,17 +21,36 @@ func (v *View) Stop() string {
 	return "."
 }
 
-// StepsInWords counts what is missing: "Two things".
-func (v *View) StepsInWords() string {
-	names := []string{"No things", "One thing", "Two things", "Three things", "Four things"}
-	if len(v.Steps) < len(names) {
-		return names[len(v.Steps)]
+// StepsAre counts what is missing: "Two things are missing". A break-glass
+// grant is not counted: it would stand in for the attempt.
+func (v *View) StepsAre() string {
+	n := 0
+	for _, s := range v.Steps {
+		if s.What != "break_glass_grant" {
+			n++
+		}
 	}
-	return fmt.Sprintf("%d things", len(v.Steps))
+	if n == 1 {
+		return "One thing is missing"
+	}
+	names := []string{"No", "", "Two", "Three", "Four", "Five"}
+	if n < len(names) {
+		return names[n] + " things are missing"
+	}
+	return fmt.Sprintf("%d things are missing", n)
 }
 
-// OnlyAttempt reports whether an attempt is all that is missing.
-func (v *View) OnlyAttempt() bool { return len(v.Steps) == 1 && v.Needs("attempt") }
+// OnlyAttempt reports whether one attempt that anybody can make and log is
+// all that is missing.
+func (v *View) OnlyAttempt() bool { return len(v.Steps) == 1 && v.Steps[0].Rung != nil }
+
+// StandingWhy says what the actor has and what the rung needs.
+func (v *View) StandingWhy() string {
+	if v.Rung == nil || v.Actor == "" || v.Permission == "unknown" {
+		return v.MatrixWhy.String()
+	}
+	return inertName(v.Actor) + " has " + codeSpan(v.Permission, maxName) + ", this rung needs " + v.Rung.Opens()
+}
 
 // Has says by what the actor may ask: "has `admin`", "holds the role `x`".
 func (v *View) Has() string {
@@ -74,6 +94,25 @@ func (v *View) TakenInWords() string {
 		out += fmt.Sprintf(" and %d more", left)
 	}
 	return out
+}
+
+// ByRole says who can adopt a request while permissions cannot be read: who
+// holds a role that opens the rung. "" where nobody does.
+func (v *View) ByRole() string {
+	switch {
+	case v.Mentions != "":
+		return v.Mentions
+	case len(v.Endorsers) > 0:
+		return joinAnd(v.Endorsers, inertName)
+	case v.Rung == nil:
+		return ""
+	}
+	for _, m := range v.pb.RoleMembers() {
+		if slices.Contains(v.Rung.Roles, Text(m.Role)) {
+			return "Whoever holds the role " + codeSpan(m.Role, maxName)
+		}
+	}
+	return ""
 }
 
 // RankOf names an action's rung: "rung 1"; "" for what is none.
@@ -138,8 +177,15 @@ func (v *View) ForgeSaid() string {
 // Total counts a list of which some were left out.
 func (v *View) Total(shown []Evidence, left int) int { return len(shown) + left }
 
-// Failing is the outcome to suggest for a try that did not help.
+// Failing is the outcome to suggest for a try that did not help, Failed for a
+// restart that did not, NotDone for one that nobody carried out (may be "").
 func (v *View) Failing() string { return v.failing }
+
+// Failed is described at Failing.
+func (v *View) Failed() string { return v.failed }
+
+// NotDone is described at Failing.
+func (v *View) NotDone() string { return v.neutral }
 
 // ExampleAttempt is a whole /attempt for the narrowest rung.
 func (v *View) ExampleAttempt() Text {
@@ -206,26 +252,32 @@ func (r RungView) Carried() string {
 	return s
 }
 
-// Needs says what it takes to ask for the rung.
-func (r RungView) Needs() string {
+// Opens says which standing opens the rung: "`write` or the role `x`". Where
+// whoever reads may ask, roles are not worth a word.
+func (r RungView) Opens() string {
 	s := codeSpan(r.Standing, maxName)
-	if len(r.Roles) > 0 {
-		s += " or role " + joinWith(r.Roles, " or ", func(t Text) string { return codeSpan(string(t), maxName) })
-	}
-	switch {
-	case r.Gated && r.MinAttempts > 1:
-		s += fmt.Sprintf(", log of %d", r.MinAttempts)
-	case r.Gated:
-		s += ", attempt log"
+	if len(r.Roles) > 0 && !r.Open {
+		s += " or the role " + joinWith(r.Roles, " or ", func(t Text) string { return codeSpan(string(t), maxName) })
 	}
 	return s
 }
 
+// Needs is Opens with the gate.
+func (r RungView) Needs() string {
+	switch {
+	case r.Gated && r.MinAttempts > 1:
+		return fmt.Sprintf("%s, and %d attempts that did not help", r.Opens(), r.MinAttempts)
+	case r.Gated:
+		return r.Opens() + ", and an attempt that did not help"
+	}
+	return r.Opens()
+}
+
 // help gives the rows of the help: the bot's, or else ones made from the
 // playbook.
-func (w *viewer) help(rows []HelpRow) []HelpView {
+func (w *viewer) help(rows []HelpRow, request string) []HelpView {
 	if len(rows) == 0 {
-		rows = w.r.defaultHelp()
+		rows = w.r.defaultHelp(cmp.Or(request, "41/1"))
 	}
 	out := make([]HelpView, len(rows))
 	for i, h := range rows {
@@ -234,13 +286,11 @@ func (w *viewer) help(rows []HelpRow) []HelpView {
 	return out
 }
 
-func (r *Renderer) defaultHelp() []HelpRow {
+func (r *Renderer) defaultHelp(request string) []HelpRow {
 	rungs := r.pb.Rungs()
 	narrow, broad := rungs[0].Action, rungs[len(rungs)-1].Action
-	for _, rung := range slices.Backward(rungs) {
-		if rung.Gated {
-			broad = rung.Action
-		}
+	if i := slices.IndexFunc(rungs, func(r playbook.Rung) bool { return r.FullRestart }); i >= 0 {
+		broad = rungs[i].Action
 	}
 	recommend := "/recommend"
 	if s := r.pb.LadderDocument().Symptoms; len(s) > 0 {
@@ -252,25 +302,21 @@ func (r *Renderer) defaultHelp() []HelpRow {
 		{"to say it works", "/resolved " + narrow},
 		{"a restart", "/restart " + broad + " what you see"},
 		{"only the gate's answer", "/assess " + broad},
-		{"to adopt a request", "/endorse 41/1"},
+		{"to adopt a request", "/endorse " + request},
 		{"to take yours back", "/withdraw"},
 		{"to skip the log", "/break-glass " + broad + " why it cannot wait"},
 		{"the ladder, this thread's log, figures", "/playbook ladder"},
 	}
 }
 
-// failingOutcome is the outcome to suggest for a try that did not help:
-// "insufficient" where the playbook knows it, else its first that counts.
-func failingOutcome(pb *playbook.Playbook) string {
-	names := pb.Outcomes()
-	if i := slices.Index(names, "insufficient"); i >= 0 {
-		names[0], names[i] = names[i], names[0]
-	}
+// countingOutcome is the outcome to suggest for what did not help: want where
+// the playbook knows it and it counts, else the first that does.
+func countingOutcome(pb *playbook.Playbook, want string) string {
 	narrow := pb.Rungs()[0].Action
-	for _, o := range names {
+	for _, o := range append([]string{want}, pb.Outcomes()...) {
 		if pb.Counts(playbook.Attempt{Action: narrow, Outcome: o}) {
 			return o
 		}
 	}
-	return "failed"
+	return want
 }

@@ -85,8 +85,10 @@ type View struct {
 	Now     time.Time
 
 	pb      *playbook.Playbook
-	failing string
-	permits bool // the permission alone opens the rung
+	failing string // outcome of a try that did not help
+	failed  string // outcome of a restart that did not
+	neutral string // outcome of what was not done; may be empty
+	permits bool   // the permission alone opens the rung
 }
 
 // Step is one open condition.
@@ -126,6 +128,7 @@ type RungView struct {
 	Standing     string // the least permission that may ask for it
 	Roles        []Text // who may whatever the permission
 	MinAttempts  int
+	Open         bool // whoever reads may ask
 }
 
 // Symptom is an unknown symptom and the codes it may have meant.
@@ -156,9 +159,15 @@ type HelpView struct {
 	Post Text
 }
 
+// oneLine are the kinds that say in their one line which request stays open.
+var oneLine = map[Kind]bool{KindGoAhead: true, KindRecorded: true, KindPointer: true, KindNotYours: true}
+
+// InLine reports whether the answer is a line that says itself what is open.
+func (v *View) InLine() bool { return oneLine[v.Kind] }
+
 // Notable reports whether something stands below the verdict.
 func (v *View) Notable() bool {
-	return len(v.Contamination) > 0 || len(v.Unknown) > 0 || len(v.Notes) > 0 || v.Replaced != "" || v.Open != ""
+	return len(v.Contamination) > 0 || len(v.Unknown) > 0 || len(v.Notes) > 0 || v.Replaced != "" || v.Open != "" && !oneLine[v.Kind]
 }
 
 // Needs reports whether a condition of that kind is open.
@@ -241,7 +250,7 @@ func (w *viewer) view(s *Section) *View {
 		OutcomeMissing: s.OutcomeMissing, Metrics: w.metrics(s.Metrics),
 		Title: Words(s.Title), Text: Words(s.Text), Post: Text(s.Post),
 		Contact: operator(w.r.pb.Contact()), Bot: Text(w.a.Bot), Now: w.now, Unread: len(w.a.Rejections),
-		pb: w.r.pb, failing: w.r.failing,
+		pb: w.r.pb, failing: w.r.failing, failed: w.r.failed, neutral: w.r.neutral,
 	}
 	if s.Rung != nil {
 		v.Rung = w.rung(*s.Rung)
@@ -263,7 +272,9 @@ func (w *viewer) view(s *Section) *View {
 	}
 	v.Mentions = w.mentions(s.Notify)
 	v.Recommendation = w.recommendation(s.Recommendation)
-	v.Help = w.help(s.Help)
+	if s.Kind == KindHelp {
+		v.Help = w.help(s.Help, string(v.Request))
+	}
 	return v
 }
 
@@ -402,6 +413,7 @@ func (w *viewer) rung(r playbook.Rung) *RungView {
 		Action: Text(r.Action), Rank: r.Rank, SelfService: r.SelfService, Gated: r.Gated,
 		EndsSessions: r.Blast != playbook.BlastNone, How: Words(r.Delegation), Refs: w.refs(r.References),
 		Standing: r.Standing.String(), Roles: texts(r.Roles), MinAttempts: r.MinAttempts,
+		Open: r.Standing <= playbook.PermissionRead,
 	}
 }
 
