@@ -32,6 +32,11 @@ var (
 	ErrNewerSchema = errors.New("the database was written by a newer playbook-bot")
 	// ErrLocked: another process serves this SQLite file.
 	ErrLocked = errors.New("another process serves this database")
+	// ErrExists: an answer of that key was decided before; nothing was
+	// written.
+	ErrExists = errors.New("an answer of that key exists")
+	// ErrClaimed: a POST of an earlier claim may still be under way.
+	ErrClaimed = errors.New("the answer is claimed and its deadline has not passed")
 )
 
 // Store is what both databases offer. All methods are safe for concurrent
@@ -46,6 +51,9 @@ type Store interface {
 	// started. It also notes the body's SHA-256 as attested where the
 	// delivery's sender is the object's author.
 	Accept(ctx context.Context, e Incoming) (taken bool, err error)
+	// AcceptFound is Accept for what a sweep found, many at a time. Each group
+	// of at most 64 is one transaction; after an error some may be in.
+	AcceptFound(ctx context.Context, found []Incoming) (taken int, err error)
 
 	// Acquire claims one due thread for owner, or returns nil.
 	Acquire(ctx context.Context, owner string, lease time.Duration) (*Lease, error)
@@ -57,15 +65,17 @@ type Store interface {
 	Wakes() <-chan struct{}
 	// Heartbeat extends all leases of owner by lease from now.
 	Heartbeat(ctx context.Context, owner string, lease time.Duration) error
-	// Release gives the thread back and sets wake_at to the earliest of its
-	// waiting events' and open answers' next_at and Due, in a second statement
-	// after the row was locked (in one, PostgreSQL loses a wake-up that
-	// commits meanwhile).
+	// Release gives the thread back and sets wake_at to the earliest of what
+	// its next worker could do: with open answers their next_at; without, Due
+	// and the next_at of the first waiting event, which holds back those
+	// behind it. In a second statement, after the row was locked (in one,
+	// PostgreSQL loses a wake-up that commits meanwhile).
 	Release(ctx context.Context, l *Lease) error
 	// ReleaseAll hands back every thread of owner (SIGTERM).
 	ReleaseAll(ctx context.Context, owner string) error
 
-	// Load reads what a worker needs of its thread.
+	// Load reads what a worker needs of its thread: at most 500 waiting
+	// events, the rest after those are finished.
 	Load(ctx context.Context, l *Lease) (*Thread, error)
 	// Object reads one object's row; ErrNotFound.
 	Object(ctx context.Context, thread int64, o forge.Object) (Object, error)
@@ -78,10 +88,14 @@ type Store interface {
 	Commit(ctx context.Context, l *Lease, c Change) error
 	// ClaimAnswer marks a pending answer as about to be posted and returns
 	// the claim, with the deadline past which no POST of it may start or live:
-	// now + ttl by the database's clock.
+	// now + ttl by the database's clock, so that a caller who measures ttl
+	// from before this call is on the safe side. NextAt becomes the deadline.
+	// An answer that is claimed already can be claimed again when its deadline
+	// has passed (ErrClaimed before); whether it was posted is the caller's to
+	// find out first.
 	ClaimAnswer(ctx context.Context, l *Lease, key string, after int64, ttl time.Duration) (Answer, error)
-	// Posted counts the answers of a thread made since t: by the account, and
-	// by all accounts below write.
+	// Posted counts the answers of a thread decided since t and not dead: for
+	// the account, and for all accounts below write.
 	Posted(ctx context.Context, thread int64, account int64, since time.Time) (byAccount, byLow int, err error)
 
 	// OpenThreads are the threads with an open request or standing approval.
@@ -109,6 +123,11 @@ type Store interface {
 	Audit(ctx context.Context, thread int64) ([]AuditRow, error)
 	// Stats counts for /metrics and /readyz.
 	Stats(ctx context.Context) (Stats, error)
+	// Prune deletes the events that were finished before a time, and the
+	// bodies of answers that died before it. Seen keys, attested hashes, dead
+	// events and the audit log stay. It works in small transactions, and is
+	// safe to run on several replicas at once.
+	Prune(ctx context.Context, before time.Time) (events int64, err error)
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 	Ping(ctx context.Context) error
@@ -176,6 +195,8 @@ type ThreadRef struct {
 // Thread is a thread with what waits in it.
 type Thread struct {
 	ThreadRef
+	// Now is the database's clock at the time of loading; set by Load.
+	Now time.Time
 	// State is the bot's own document, nil for a thread never worked on.
 	State []byte
 	// Events wait, in order of (Ord, ID); those in retry too.

@@ -1,0 +1,5 @@
+package store
+
+import "testing"
+
+func postgresFixture(t *testing.T) *fixture { t.Skip("not yet"); return nil }
