@@ -21,6 +21,9 @@ type Forge interface {
 	// Self is the bot's own account.
 	Self(ctx context.Context) (forge.Account, error)
 	RepoByID(ctx context.Context, id int64) (forge.Repo, error)
+	RepoByName(ctx context.Context, owner, name string) (forge.Repo, error)
+	// ReposOf are all repositories of an organisation or user.
+	ReposOf(ctx context.Context, owner string) ([]forge.Repo, error)
 	AccountByLogin(ctx context.Context, login string) (forge.Account, error)
 	TeamMember(ctx context.Context, org, team, login string) (bool, error)
 	Issue(ctx context.Context, repo, number int64) (forge.Issue, error)
@@ -42,16 +45,6 @@ type Forge interface {
 	SetLabels(ctx context.Context, repo, number int64, add, remove []string) error
 }
 
-// Repositories says where the bot answers.
-type Repositories interface {
-	// Answers reports whether the bot speaks in the repository at all.
-	Answers(owner, name string) bool
-	// Named reports whether the repository is named in full: only there are
-	// gated rungs approved, because whoever may create a repository is its
-	// admin.
-	Named(owner, name string) bool
-}
-
 // Config is what a Bot is made of. All fields without a stated default are
 // needed.
 type Config struct {
@@ -60,7 +53,7 @@ type Config struct {
 	Ledger       Ledger
 	Playbook     *playbook.Playbook
 	Renderer     *templates.Renderer
-	Repositories Repositories
+	Repositories Patterns
 	// Ignored reports accounts whose events are not even stored; nil: none.
 	Ignored func(login string) bool
 	// Grants are the break-glass grants in force, read anew at each use.
@@ -115,7 +108,7 @@ type Bot struct {
 // New checks the configuration and fills in defaults. It asks nobody
 // anything: deliveries are taken in before the forge is reachable.
 func New(c Config) (*Bot, error) {
-	if len(c.Forges) == 0 || c.Ledger == nil || c.Playbook == nil || c.Renderer == nil || c.Repositories == nil || c.Secrets == nil || c.Owner == "" {
+	if len(c.Forges) == 0 || c.Ledger == nil || c.Playbook == nil || c.Renderer == nil || len(c.Repositories) == 0 || c.Secrets == nil || c.Owner == "" {
 		return nil, errors.New("bot: a forge, ledger, playbook, renderer, repositories, secrets and owner are needed")
 	}
 	defaults(&c)

@@ -15,7 +15,7 @@ import (
 // method promises.
 type Ledger interface {
 	Accept(ctx context.Context, e store.Incoming) (bool, error)
-	AcceptFound(ctx context.Context, es []store.Incoming) error
+	AcceptFound(ctx context.Context, found []store.Incoming) (taken int, err error)
 
 	Acquire(ctx context.Context, owner string, lease time.Duration) (*store.Lease, error)
 	NextWake(ctx context.Context) (time.Time, error)
@@ -29,6 +29,7 @@ type Ledger interface {
 	Objects(ctx context.Context, thread int64) ([]store.Object, error)
 	Attested(ctx context.Context, forgeName string, repo int64, o forge.Object, sha [32]byte) (bool, error)
 	Commit(ctx context.Context, l *store.Lease, c store.Change) error
+	AnswerByComment(ctx context.Context, thread, comment int64) (store.Answer, error)
 	ClaimAnswer(ctx context.Context, l *store.Lease, key string, after int64, ttl time.Duration) (store.Answer, error)
 	Posted(ctx context.Context, thread, account int64, since time.Time) (byAccount, byLow int, err error)
 

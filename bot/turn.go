@@ -56,8 +56,7 @@ type turn struct {
 	// decision is the last one made, shown folded.
 	decision *playbook.Decision
 	reaction forge.Reaction
-	// quiet: only a reaction (a repeat of a repeat).
-	err error
+	err      error
 	// listed: the thread was listed and standings are fresh.
 	listed bool
 	// extra are answers with keys of their own (revocations), beside the one
@@ -65,6 +64,8 @@ type turn struct {
 	extra []keyed
 	// low: the author has less than write, as far as was looked.
 	low bool
+	// logged: an /attempt stands in the text, so its author waits for a word.
+	logged bool
 	// logSaid: a section already speaks of the records taken.
 	logSaid    bool
 	rejections []playbook.RejectedText
@@ -217,7 +218,9 @@ func (tr *turn) commit(ctx context.Context) error {
 		return tr.err
 	}
 	tr.contamination()
-	tr.finish(tr.ev, "")
+	if tr.ev.ID != 0 {
+		tr.finish(tr.ev, "")
+	}
 	for _, k := range tr.extra {
 		if err := tr.say(k.key, tr.text.Object, 0, false, k.a); err != nil {
 			return err
@@ -295,7 +298,7 @@ func (tr *turn) formEdited(ctx context.Context, own bool) {
 	old := tr.st.Request
 	fromForm := old != nil && old.Form
 	if fromForm {
-		tr.revoke("the form was changed")
+		tr.revoke("the form was changed", stateReplaced)
 		if err := tr.endRequest(tr.ev, "ended", stateReplaced); err != nil {
 			tr.err = err
 			return

@@ -152,7 +152,7 @@ func insertAnswer(ctx context.Context, tx runner, thread int64, a Answer) error 
 	}
 	n, err := tx.exec(ctx, `INSERT INTO answers (thread, `+answerColumns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? > 0 THEN ? ELSE {now} END, ?) ON CONFLICT DO NOTHING`,
-		thread, a.Key, a.bodyKept(), string(a.Trigger.Kind), a.Trigger.ID, a.Account, a.Low, a.Status, a.After,
+		thread, a.Key, a.Body, string(a.Trigger.Kind), a.Trigger.ID, a.Account, a.Low, a.Status, a.After,
 		millis(a.Deadline), millis(a.NextAt), a.Tries, a.CommentID, millis(a.CreatedAt), millis(a.CreatedAt), a.Note)
 	if err == nil && n == 0 {
 		err = ErrExists
@@ -171,22 +171,13 @@ func (a Answer) check() error {
 	return fmt.Errorf("%q is no state of an answer", a.Status)
 }
 
-// bodyKept is empty for what stands in the thread, which is where to read it.
-func (a Answer) bodyKept() string {
-	if a.Status == AnswerPosted {
-		return ""
-	}
-	return a.Body
-}
-
 func settle(ctx context.Context, tx runner, thread int64, a Answer) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	n, err := tx.exec(ctx, `UPDATE answers SET status = ?, comment_id = ?, next_at = ?, tries = ?, note = ?,
-			body = CASE WHEN ? THEN '' ELSE body END
+	n, err := tx.exec(ctx, `UPDATE answers SET status = ?, comment_id = ?, next_at = ?, tries = ?, note = ?
 		WHERE thread = ? AND key = ?`,
-		a.Status, a.CommentID, millis(a.NextAt), a.Tries, a.Note, a.Status == AnswerPosted, thread, a.Key)
+		a.Status, a.CommentID, millis(a.NextAt), a.Tries, a.Note, thread, a.Key)
 	if err == nil && n == 0 {
 		err = ErrNotFound
 	}
@@ -199,11 +190,12 @@ func (l *ledger) ClaimAnswer(ctx context.Context, le *Lease, key string, after i
 		if err != nil {
 			return err
 		}
-		// next_at is the deadline: should this process die now, there is
-		// nothing to find out before.
-		n, err := tx.exec(ctx, `UPDATE answers SET status = 'claimed', after_id = ?, deadline = {now} + ?, next_at = {now} + ?
+		// next_at is now: should this process die, whoever comes next may find
+		// the comment at once, and only its absence proves nothing before the
+		// deadline.
+		n, err := tx.exec(ctx, `UPDATE answers SET status = 'claimed', after_id = ?, deadline = {now} + ?, next_at = {now}
 			WHERE thread = ? AND key = ? AND (status = 'pending' OR status = 'claimed' AND deadline < {now})`,
-			after, ceilMillis(ttl), ceilMillis(ttl), t.id, key)
+			after, ceilMillis(ttl), t.id, key)
 		if err != nil {
 			return err
 		}

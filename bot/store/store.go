@@ -94,6 +94,9 @@ type Store interface {
 	// has passed (ErrClaimed before); whether it was posted is the caller's to
 	// find out first.
 	ClaimAnswer(ctx context.Context, l *Lease, key string, after int64, ttl time.Duration) (Answer, error)
+	// AnswerByComment finds the posted answer that is a comment of the forge;
+	// ErrNotFound.
+	AnswerByComment(ctx context.Context, thread, comment int64) (Answer, error)
 	// Posted counts the answers of a thread decided since t and not dead: for
 	// the account, and for all accounts below write.
 	Posted(ctx context.Context, thread int64, account int64, since time.Time) (byAccount, byLow int, err error)

@@ -109,12 +109,13 @@ func readRefs(ctx context.Context, r runner, cond string, a ...any) (refs []Thre
 // readThread reads a whole thread, and up to which event it was loaded before.
 func readThread(ctx context.Context, r runner, cond string, a ...any) (*Thread, int64, error) {
 	var t Thread
-	var loaded int64
-	dest := append(refDest(&t.ThreadRef), &t.State, &t.MaxComment, &loaded)
-	err := r.one(ctx, `SELECT `+threadColumns+`, t.state, t.max_comment, t.loaded FROM `+threadTables+` WHERE `+cond, a, dest...)
+	var loaded, now int64
+	dest := append(refDest(&t.ThreadRef), &t.State, &t.MaxComment, &loaded, &now)
+	err := r.one(ctx, `SELECT `+threadColumns+`, t.state, t.max_comment, t.loaded, CAST({now} AS BIGINT) FROM `+threadTables+` WHERE `+cond, a, dest...)
 	if err != nil {
 		return nil, 0, err
 	}
+	t.Now = fromMillis(now)
 	if t.Events, err = readEvents(ctx, r, `e.thread = ? AND e.status = 'waiting' ORDER BY e.ord, e.id LIMIT ?`, t.ID, maxLoad); err != nil {
 		return nil, 0, fmt.Errorf("read its events: %w", err)
 	}
@@ -261,6 +262,23 @@ func readKnown(ctx context.Context, r runner, forgeName string, repo int64, kind
 		return nil
 	}, `SELECT o.id, o.body_sha, o.updated_at, o.deleted FROM objects o JOIN threads t ON t.id = o.thread
 		WHERE t.forge = ? AND t.repo = ? AND o.kind = ? AND o.id IN (`+marks(knownGroup)+`)`, a...)
+}
+
+func (l *ledger) AnswerByComment(ctx context.Context, thread, comment int64) (a Answer, err error) {
+	err = l.e.read(ctx, func(r runner) error {
+		found, err := readAnswers(ctx, r, `thread = ? AND comment_id = ? AND status = 'posted'`, thread, comment)
+		if err == nil && len(found) == 0 {
+			err = ErrNotFound
+		}
+		if err == nil {
+			a = found[0]
+		}
+		return err
+	})
+	if err != nil {
+		return Answer{}, fmt.Errorf("read the answer that is comment %d of thread %d: %w", comment, thread, err)
+	}
+	return a, nil
 }
 
 func (l *ledger) Posted(ctx context.Context, thread, account int64, since time.Time) (byAccount, byLow int, err error) {

@@ -1,0 +1,495 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"playbook-bot/bot/forge"
+	"playbook-bot/playbook"
+	"playbook-bot/templates"
+)
+
+// Times of an undecided request (page 2.6): how long a first answer waits
+// for a forge that may answer in a moment, how often the bot looks again, and
+// until when.
+const (
+	undecidedAfter = 12 * time.Second
+	undecidedEvery = time.Minute
+	undecidedUntil = time.Hour
+)
+
+// assess asks the gate about a request, with what is known now.
+func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
+	actor := r.Requester
+	if r.Endorsement != nil {
+		actor = r.Endorsement.By
+	}
+	lk := tr.standingFor(r.Action, actor, fresh)
+	weigh, excluded := tr.attempts()
+	_, granted := tr.grant(r)
+	a := tr.b.Playbook.AssessEscalation(playbook.Escalation{
+		Action: r.Action, Target: r.Target, Symptoms: r.Symptoms, Attempts: weigh, Excluded: excluded, Since: tr.st.Since,
+		BreakGlass: playbook.BreakGlass{Requested: r.BreakGlass, Authorized: granted},
+		Standing:   lk.Standing, Actor: actor.Login, Request: r.ID, Now: tr.now,
+	})
+	if rung, ok := tr.b.Playbook.Rung(r.Action); ok && rung.Gated && a.Allowed && !tr.b.Repositories.Named(tr.repo.Owner, tr.repo.Name) {
+		why := "gated rungs are approved only in repositories that the operator's REPOSITORIES names in full, not by a wildcard"
+		a.Allowed, a.Code = false, playbook.CodeClassMatrixDenied
+		a.Matrix = playbook.MatrixAnswer{Why: why}
+		a.Reasons = append([]string{why}, a.Reasons...)
+		a.Missing = append(a.Missing, playbook.Missing{What: "standing", Who: "the bot's operator", Text: why})
+	}
+	return a, lk
+}
+
+// standingFor looks an account up as far as the rung needs: who can comment
+// can read, and the self-service rungs need no more.
+func (tr *turn) standingFor(action string, a forge.Account, fresh bool) look {
+	if rung, ok := tr.b.Playbook.Rung(action); !ok || rung.SelfService {
+		return look{Standing: playbook.Standing{Permission: playbook.PermissionRead, Roles: []string{}}}
+	}
+	lk := tr.standing(tr.ctx, a, fresh)
+	if a.ID == tr.text.author.ID && lk.Standing.Permission >= playbook.PermissionWrite {
+		tr.low = false
+	}
+	return lk
+}
+
+// grant is the break-glass grant in force for a request.
+func (tr *turn) grant(r *request) (playbook.Grant, bool) {
+	if !r.BreakGlass {
+		return playbook.Grant{}, false
+	}
+	grants, err := tr.b.Grants()
+	if err != nil {
+		tr.b.Log.ErrorContext(tr.ctx, "cannot read the break-glass grants; none is in force", "error", err)
+		return playbook.Grant{}, false
+	}
+	return grants.Match(tr.repo.Owner, tr.repo.Name, tr.t.Number, r.Action, tr.now)
+}
+
+// weigh asks the gate, and before it would approve a gated rung lists the
+// whole thread and reads standings afresh, and asks again.
+func (tr *turn) weigh(r *request) (playbook.Assessment, look) {
+	a, lk := tr.assess(r, tr.listed)
+	if rung, ok := tr.b.Playbook.Rung(r.Action); tr.err != nil || !ok || !a.Allowed || !rung.Gated || tr.listed {
+		return a, lk
+	}
+	upTo := tr.order(tr.text.Object)
+	if tr.ev.Action != forge.ActionCreated {
+		upTo = tr.t.MaxComment
+	}
+	if err := tr.relist(tr.ctx, upTo); err != nil {
+		tr.err = err
+		return a, lk
+	}
+	tr.listed = true
+	return tr.assess(r, true)
+}
+
+// judge decides on the open request and says so: in the answer to the text in
+// hand, or under key where no text asked.
+func (tr *turn) judge(r *request, key string) {
+	if tr.err != nil {
+		return
+	}
+	a, lk := tr.weigh(r)
+	if tr.err != nil {
+		return
+	}
+	if a.Code == playbook.CodeStandingUnknown && lk.passing() && tr.ev.ID != 0 && tr.now.Sub(tr.ev.ReceivedAt) < undecidedAfter {
+		tr.err = &waitError{d: time.Second}
+		return
+	}
+	if tr.broken != "" {
+		tr.endBroken()
+		return
+	}
+	tr.rule(r, a, lk, key)
+}
+
+// rule writes the verdict into the state and makes its section.
+func (tr *turn) rule(r *request, a playbook.Assessment, lk look, key string) {
+	before, refusedAt := r.Verdict, r.DecidedAt
+	rung, _ := tr.b.Playbook.Rung(r.Action)
+	r.Code, r.DecidedAt, r.Pointed = a.Code, tr.now, false
+	sec := templates.Section{Reason: r.Reason, Taken: tr.taken()}
+	switch {
+	case a.Allowed:
+		r.Verdict, r.MustAsk, r.Undecided = verdictApproved, false, nil
+		sec.Kind = templates.KindGoAhead
+		if rung.Gated {
+			sec.Kind = templates.KindApproved
+			tr.approve(r, a, &sec)
+			if before == verdictRefused || before == verdictUndecided {
+				sec.Since = tr.since(r, a, before, refusedAt)
+			}
+		}
+		tr.reaction = forge.ReactionApproved
+	case a.Code == playbook.CodeStandingUnknown:
+		r.Verdict = verdictUndecided
+		if r.Undecided == nil {
+			r.Undecided = &undecided{Next: tr.now.Add(undecidedEvery), Until: tr.now.Add(undecidedUntil)}
+		}
+		sec.Kind, sec.Status, sec.Until = templates.KindUndecided, lk.status(), r.Undecided.Until
+		sec.Forge = tr.t.Forge
+		tr.reaction = forge.ReactionConfused
+	default:
+		r.Verdict, r.Undecided = verdictRefused, nil
+		sec.Kind = templates.KindRefused
+		tr.reaction = forge.ReactionRefused
+	}
+	if !a.Allowed {
+		tr.findHelp(r, a, &sec)
+	}
+	tr.publish(r, a, lk.Standing, sec, key)
+}
+
+// findHelp adds who can help: mentioned live once per request that needs an
+// endorsement, and the grant that break-glass would need.
+func (tr *turn) findHelp(r *request, a playbook.Assessment, sec *templates.Section) {
+	for _, m := range a.Missing {
+		if m.What != "endorsement" && m.What != "standing" {
+			continue
+		}
+		sec.Endorsers = tr.b.Playbook.Notify()
+		if !r.Notified && a.Code != playbook.CodeStandingUnknown {
+			sec.Notify, r.Notified = tr.b.Playbook.Notify(), true
+		}
+	}
+	if a.Code == playbook.CodeBreakGlassNotAuthorized {
+		sec.Grant = fmt.Sprintf("%s#%d:%s@%s", tr.repo.FullName(), tr.t.Number, r.Action,
+			tr.now.Add(2*tr.b.Playbook.ApprovalTTL()).Truncate(time.Hour).Format(time.RFC3339))
+	}
+}
+
+// approve makes the approval: it names what it rests on, and ends at the
+// earlier of its time and the grant's.
+func (tr *turn) approve(r *request, a playbook.Assessment, sec *templates.Section) {
+	r.Approvals++
+	ap := &approval{
+		ID: fmt.Sprintf("%s.%d", r.ID, r.Approvals), Request: r.ID, Action: r.Action, Target: r.Target,
+		At: tr.now, Expires: tr.now.Add(tr.b.Playbook.ApprovalTTL()), By: r.Requester, Digest: digest(a.Counted),
+	}
+	if r.Endorsement != nil {
+		ap.By, ap.Endorser = r.Endorsement.By, r.Endorsement.By.Login
+	}
+	if a.BreakGlass.Used {
+		if g, ok := tr.grant(r); ok {
+			ap.Grant, sec.Grant = g.Text, g.Text
+			if !g.Expiry.IsZero() && g.Expiry.Before(ap.Expires) {
+				ap.Expires = g.Expiry
+			}
+		}
+		sec.Notify = tr.b.Playbook.Notify()
+		tr.st.BreakGlassUsed = true
+	}
+	tr.st.Approval = ap
+}
+
+// digest names the evidence an approval rests on.
+func digest(counted []playbook.Attempt) string {
+	h := sha256.New()
+	for _, c := range counted {
+		fmt.Fprintf(h, "%q %q %q %q %d\n", c.Action, c.Outcome, c.Actor, c.Target, c.RecordedAt.Unix())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// since says what is new against the last refusal.
+func (tr *turn) since(r *request, a playbook.Assessment, before string, at time.Time) *templates.Since {
+	out := &templates.Since{RefusedAt: at, Standing: before == verdictUndecided}
+	for _, c := range a.Counted {
+		if !c.PostedAt.Before(at.Truncate(time.Second)) {
+			out.New = append(out.New, c)
+		}
+	}
+	if e := r.Endorsement; e != nil && !e.At.Before(at.Truncate(time.Second)) {
+		out.Endorser = e.By.Login
+	}
+	return out
+}
+
+// publish makes the decision of an assessment, audits it, and puts it into
+// the answer to the text in hand or under a key of its own.
+func (tr *turn) publish(r *request, a playbook.Assessment, st playbook.Standing, sec templates.Section, key string) {
+	d, err := tr.decide(r, a, st, key)
+	if err != nil {
+		tr.err = err
+		return
+	}
+	sec.D = d
+	tr.fill(&sec, a)
+	if key == "" {
+		tr.decision = d
+		tr.add(sec)
+		return
+	}
+	tr.extra = append(tr.extra, keyed{key, templates.Answer{Sections: []templates.Section{sec}, Decision: d}})
+}
+
+// fill adds the rungs that a section's words are about.
+func (tr *turn) fill(sec *templates.Section, a playbook.Assessment) {
+	if rung, ok := tr.b.Playbook.Rung(a.Action); ok {
+		sec.Rung = &rung
+	}
+	if next, ok := tr.b.Playbook.Rung(a.Next); ok {
+		sec.Next = &next
+		if r := tr.st.Request; r != nil {
+			sec.NextSymptom = tr.b.Playbook.SymptomStartingAt(a.Next, r.Symptoms)
+		}
+	}
+}
+
+// decide wraps an assessment into the published decision and audits it. r is
+// nil for a bare assessment.
+func (tr *turn) decide(r *request, a playbook.Assessment, st playbook.Standing, key string) (*playbook.Decision, error) {
+	d := &playbook.Decision{
+		Schema: playbook.DecisionSchema, Assessment: a, State: stateNone, Verdict: verdictNone, Standing: st,
+		Symptoms: []string{}, Rejections: []playbook.RejectedText{}, Requester: tr.text.author.Login,
+		Playbook: tr.b.Playbook.Identity(), DecidedAt: tr.now,
+	}
+	switch {
+	case a.Allowed:
+		d.Verdict = verdictApproved
+	case a.Code == playbook.CodeStandingUnknown:
+		d.Verdict = verdictUndecided
+	default:
+		d.Verdict = verdictRefused
+	}
+	if tr.text.Kind == forge.ObjectComment {
+		d.AnswersComment = tr.text.ID
+	}
+	if key == "" {
+		key = answerKey(tr.text.Object)
+	}
+	e := AuditEntry{What: "decision", Key: key, Action: a.Action, Target: a.Target, Actor: tr.text.author.Login, ActorID: tr.text.author.ID,
+		Verdict: d.Verdict, Code: a.Code, Stand: &st, BreakGlass: a.BreakGlass.Used, Known: evidence(a)}
+	if r != nil {
+		tr.decideRequest(d, r, &e)
+	}
+	if err := tr.audit(e); err != nil {
+		return nil, err
+	}
+	d.Audit = &playbook.AuditMark{Seq: tr.st.Audit.Seq, Hash: tr.st.Audit.Hash}
+	return d, nil
+}
+
+// decideRequest adds what the open request says to a decision and its entry.
+func (tr *turn) decideRequest(d *playbook.Decision, r *request, e *AuditEntry) {
+	d.Request, d.State, d.Requester = r.ID, stateOpen, r.Requester.Login
+	d.Symptoms = append(d.Symptoms, r.Symptoms...)
+	e.Request, e.Requester = r.ID, r.Requester.Login
+	if r.Endorsement != nil {
+		login := r.Endorsement.By.Login
+		d.Endorser, e.Endorser = &login, login
+	}
+	if ap := tr.st.Approval; ap != nil && ap.Request == r.ID {
+		until := ap.Expires
+		d.State, d.ApprovedUntil, e.Until, e.Grant, e.What = stateApproved, &until, &until, ap.Grant, "approval"
+	}
+	if r.Undecided != nil {
+		s := int(undecidedEvery / time.Second)
+		d.RetryAfterS = &s
+	}
+}
+
+// taken are the records of the text in hand, for the words about them.
+func (tr *turn) taken() []playbook.Attempt {
+	if tr.object == nil || tr.object.Deleted {
+		return nil
+	}
+	var out []playbook.Attempt
+	for _, r := range tr.object.data.Records {
+		if !r.Altered {
+			out = append(out, r.Attempt)
+		}
+	}
+	return out
+}
+
+// changed follows a change of the record. Under a standing approval the gate
+// is asked again; an open request is assessed again. own: the text is its
+// author's own word.
+func (tr *turn) changed(ctx context.Context, logChanged, own bool) {
+	if tr.err != nil {
+		return
+	}
+	tr.ctx = ctx
+	lost := ""
+	if tr.object != nil {
+		if tr.object.Deleted {
+			lost = tr.basis(tr.object, nil)
+		} else {
+			lost = tr.basis(tr.object, &tr.read)
+		}
+	}
+	r := tr.st.Request
+	switch {
+	case r == nil:
+		tr.recordedOnly(logChanged)
+	case tr.broken != "":
+		tr.endBroken()
+	case tr.st.Approval != nil && (logChanged || lost != ""):
+		tr.reconsider(r, lost)
+	case logChanged && !tr.judged() && tr.isEvidence():
+		tr.evidence(r, own)
+	}
+}
+
+// judged reports whether the text in hand was answered with a verdict, which
+// speaks of its records as well.
+func (tr *turn) judged() bool { return tr.decision != nil || len(tr.extra) > 0 || tr.logSaid }
+
+func (tr *turn) isEvidence() bool { return len(tr.taken()) > 0 }
+
+// recordedOnly says one line about an attempt logged where nothing is open.
+func (tr *turn) recordedOnly(logChanged bool) {
+	if !logChanged || tr.judged() || tr.triggerless() {
+		return
+	}
+	if tr.logged && tr.isEvidence() {
+		tr.add(templates.Section{Kind: templates.KindRecorded, Taken: tr.taken(), Notes: tr.read.Notes})
+		return
+	}
+	if tr.reaction == "" && tr.isEvidence() {
+		tr.reaction = forge.ReactionSeen
+	}
+}
+
+// triggerless: the text in hand was answered before, or is none.
+func (tr *turn) triggerless() bool {
+	return tr.ev.Action != forge.ActionOpened && tr.ev.Action != forge.ActionCreated
+}
+
+// reconsider asks the gate again under a standing approval, and revokes it if
+// it would refuse on the record as it now stands.
+func (tr *turn) reconsider(r *request, lost string) {
+	a, lk := tr.assess(r, true)
+	if a.Code == playbook.CodeStandingUnknown {
+		// Not to know is no reason to take back what was known: the approval
+		// ends by itself, and the next change asks again.
+		if lk.passing() {
+			return
+		}
+	}
+	if a.Allowed {
+		if !tr.judged() && !tr.triggerless() && tr.isEvidence() {
+			tr.add(templates.Section{Kind: templates.KindRecorded, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes})
+		}
+		return
+	}
+	tr.revokeBy(r, a, lk, tr.because(lost, a))
+}
+
+// because says in one clause what brought a revocation about.
+func (tr *turn) because(lost string, a playbook.Assessment) string {
+	switch {
+	case lost != "":
+		return lost
+	case tr.object != nil && tr.object.Deleted:
+		return ref(tr.object.Object.Object) + " with the evidence behind it was deleted"
+	case tr.ev.Action == forge.ActionEdited:
+		return ref(tr.text.Object) + ", which held the evidence behind it, was edited"
+	case len(a.Reasons) > 0:
+		return a.Reasons[0]
+	}
+	return "the record changed"
+}
+
+// revoke ends the approval, if one stands, of a request that is itself about
+// to end as state says.
+func (tr *turn) revoke(because, state string) {
+	r := tr.st.Request
+	if r == nil || tr.st.Approval == nil {
+		return
+	}
+	a, lk := tr.assess(r, false)
+	a.Allowed = false
+	tr.revokeBy(r, a, lk, because)
+	if tr.err == nil {
+		tr.extra[len(tr.extra)-1].a.Decision.State = state
+	}
+}
+
+func (tr *turn) revokeBy(r *request, a playbook.Assessment, lk look, because string) {
+	ap := tr.st.Approval
+	if ap == nil {
+		return
+	}
+	tr.st.Approval = nil
+	r.Verdict, r.Code, r.DecidedAt = verdictRefused, a.Code, tr.now
+	tr.observe = append(tr.observe, Observation{What: "revoked"})
+	sec := templates.Section{Kind: templates.KindRevoked, Because: because, ApprovedAt: ap.At, Reason: r.Reason}
+	tr.publish(r, a, lk.Standing, sec, revokeKey(ap.ID))
+	if tr.err == nil {
+		tr.err = tr.audit(AuditEntry{What: "revoked", Request: r.ID, Action: r.Action, Target: r.Target, Note: because,
+			Actor: tr.ev.Sender.Login, ActorID: tr.ev.Sender.ID})
+	}
+}
+
+// endBroken ends a request whose own line is gone.
+func (tr *turn) endBroken() {
+	tr.revoke(tr.broken, stateWithdrawn)
+	if tr.err == nil {
+		tr.err = tr.endRequest(tr.ev, "ended", stateWithdrawn)
+	}
+}
+
+// evidence follows new records under an open request.
+func (tr *turn) evidence(r *request, own bool) {
+	if r.MustAsk {
+		if !tr.triggerless() {
+			tr.add(templates.Section{Kind: templates.KindRecorded, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes,
+				Post: restartLine(r.Action, r.Target)})
+		}
+		return
+	}
+	a, lk := tr.assess(r, false)
+	if tr.err != nil {
+		return
+	}
+	if r.Verdict == verdictApproved && a.Allowed || !a.Allowed {
+		tr.nothingFlips(r, a, lk)
+		return
+	}
+	if !own || !tr.mayAct(tr.ctx, tr.text.author) {
+		if !tr.triggerless() {
+			sec := templates.Section{Kind: templates.KindWouldAllow, Taken: tr.taken(), Open: r.ID, Post: restartLine(r.Action, r.Target)}
+			tr.fill(&sec, a)
+			tr.add(sec)
+		}
+		return
+	}
+	key := ""
+	if tr.triggerless() {
+		r.Flips++
+		key = flipKey(r.ID, r.Flips)
+	}
+	tr.judge(r, key)
+}
+
+// nothingFlips says one line: recorded, and what is still missing.
+func (tr *turn) nothingFlips(r *request, a playbook.Assessment, lk look) {
+	if !a.Allowed && r.Verdict == verdictRefused {
+		r.Code = a.Code
+	}
+	if tr.triggerless() {
+		return
+	}
+	d := &playbook.Decision{Schema: playbook.DecisionSchema, Assessment: a, Request: r.ID, State: stateOpen, Verdict: r.Verdict,
+		Requester: r.Requester.Login, Standing: lk.Standing, DecidedAt: tr.now, Playbook: tr.b.Playbook.Identity()}
+	sec := templates.Section{Kind: templates.KindRecorded, D: d, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes}
+	tr.fill(&sec, a)
+	tr.add(sec)
+}
+
+// errForge reports an error that is the forge's, not ours.
+func errForge(err error) bool {
+	var fe *forge.Error
+	return errors.As(err, &fe)
+}
