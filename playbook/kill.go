@@ -47,6 +47,8 @@ var (
 	noDeedRE = regexp.MustCompile(`(?:^|[^\pL\pN_])(?:no|not|never|nobody|none|neither|nor|without|cannot|avoid(?:ed|ing|s)?|refus(?:e|ed|ing|es)` +
 		`|forbid(?:s|den)?|forbade|instead\s+of|rather\s+than|no\s*one|should|could|would|might|may|can|shall|will|if|whether|tempted|consider(?:ed|ing)?` +
 		`|suggest(?:ed|s|ing)?|propos(?:ed|e|es|ing)|asked|want(?:ed|s)?|plan(?:ned|s|ning)?|about\s+to|going\s+to|(?:do|did|does|has|have|had|was|were|is|are|ca|wo|would|could|should|must)n'?t)(?:[^\pL\pN_]|$)`)
+	// doerRE, between a kill that was not done and another, starts a new deed: "instead of pkill I ran killall".
+	doerRE = regexp.MustCompile(`(?:^|[^\pL\pN_])(?:i|we|he|she|they|used|ran)(?:[^\pL\pN_]|$)`)
 	// notDoneRE, after the kill, says that it was not done.
 	notDoneRE = regexp.MustCompile(`^[^\pL\pN]*(?:\S+\s+){0,4}?(?:(?:was|were|is|are|has\s+been|had\s+been)\s+(?:not|never)|(?:was|were|is|are|has|had)n'?t|never|not)\s+(?:been\s+)?` +
 		`(?:used|run|ran|executed|done|needed|necessary|tried|allowed|permitted|issued|sent|involved|an\s+option|required)` +
@@ -58,7 +60,11 @@ var (
 func IsKill(s string) bool { return isKillAction(s) || statesKill(s) }
 
 func isKillAction(s string) bool {
-	return len(s) <= 4*maxWord && mentionsKill(s) && killActionRE.MatchString(normalize(s))
+	if len(s) > 4*maxWord || !mentionsKill(s) || !killActionRE.MatchString(normalize(s)) {
+		return false
+	}
+	stated, denied := killIn(s)
+	return stated || !denied // "pkill was not used" begins like a command
 }
 
 // mentionsKill is the cheap look that nearly every text ends with: whether any
@@ -90,11 +96,18 @@ func hasFold(s, prefix string) bool {
 
 // statesKill reports whether the text says that somebody did it.
 func statesKill(s string) bool {
+	stated, _ := killIn(s)
+	return stated
+}
+
+// killIn looks for a kill clause by clause. denied is whether one was spoken
+// of that was not done.
+func killIn(s string) (stated, denied bool) {
 	if !mentionsKill(s) {
-		return false
+		return false, false
 	}
 	text := strings.ToLower(strings.ReplaceAll(s, "’", "'"))
-	denied := false // the clause before spoke of a kill that was not done
+	before := false // the clause before spoke of a kill that was not done
 	for len(text) > 0 {
 		clause, end := text, ""
 		if at := clauseRE.FindStringIndex(text); at != nil {
@@ -104,18 +117,20 @@ func statesKill(s string) bool {
 		}
 		start, stop, ok := findKill(clause)
 		if !ok {
-			denied = denied && strings.TrimSpace(clause) == ""
+			before = before && strings.TrimSpace(clause) == ""
 			continue
 		}
-		before, after := idleRE.ReplaceAllString(clause[:start], " "), clause[stop:]
-		listed := denied && strings.Trim(before, " `'\"") == "" // "nobody ran pkill, killall or kill -9"
-		if listed || strings.HasPrefix(end, "?") || noDeedRE.MatchString(before) || notDoneRE.MatchString(after) {
-			denied = true
-			continue
+		lead, rest := idleRE.ReplaceAllString(clause[:start], " "), clause[stop:]
+		listed := before && strings.Trim(lead, " `'\"") == "" // "nobody ran pkill, killall or kill -9"
+		if listed || strings.HasPrefix(end, "?") || noDeedRE.MatchString(lead) || notDoneRE.MatchString(rest) {
+			before, denied = true, true
+			if start, _, ok := findKill(rest); !ok || !doerRE.MatchString(rest[:start]) || noDeedRE.MatchString(rest[:start]) {
+				continue
+			}
 		}
-		return true
+		return true, false
 	}
-	return false
+	return false, denied
 }
 
 // findKill gives where a clause speaks of a kill.

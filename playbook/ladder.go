@@ -118,7 +118,11 @@ func (d *decoder) monotone(at []*rungPlace) {
 	for i, place := range at {
 		r, s := place.rung, strict.rung
 		fail := func(key, why string, args ...any) {
-			d.fail(place.line(key), place.path+"."+key, "laxer than a narrower rung: "+why, args...)
+			path := place.path + "." + key
+			if key == "min_attempts" || key == "max_age" || key == "require_verified" {
+				path = place.path + ".gate." + key
+			}
+			d.fail(place.line(key), path, "laxer than a narrower rung: "+why, args...)
 		}
 		if i > 0 && r.Standing < s.Standing {
 			fail("standing", "%s where a narrower rung needs %s", r.Standing, s.Standing)
