@@ -62,6 +62,7 @@ type request struct {
 	attempts                   []playbook.Attempt
 	glass                      playbook.BreakGlass
 	endorser                   string
+	bare                       bool // no request comes of it
 }
 
 // decide asks the gate and puts the answer into its conversation, as the bot
@@ -71,10 +72,13 @@ func (w world) decide(q request) *playbook.Decision {
 		q.roles = []string{}
 	}
 	standing := playbook.Standing{Permission: q.standing, Roles: q.roles}
-	actor := q.by
+	actor, id, state := q.by, "41/1", "open"
+	if q.bare {
+		id, state = "", "none"
+	}
 	d := &playbook.Decision{
-		Schema: playbook.DecisionSchema, Request: "41/1", AnswersComment: 812, State: "open", Verdict: "refused",
-		Requester: q.by, Standing: standing, Rejections: []playbook.RejectedText{},
+		Schema: playbook.DecisionSchema, Request: id, AnswersComment: 812, State: state, Verdict: "refused",
+		Requester: q.by, Standing: standing, Symptoms: append([]string{}, q.symptoms...), Rejections: []playbook.RejectedText{},
 		Playbook: playbook.Identity{Name: w.pb.Identity().Name, SHA256: strings.Repeat("9f2c", 16)}, DecidedAt: now,
 		Audit: &playbook.AuditMark{Seq: 118, Hash: strings.Repeat("4be1", 16)},
 	}
@@ -83,7 +87,7 @@ func (w world) decide(q request) *playbook.Decision {
 	}
 	d.Assessment = w.pb.AssessEscalation(playbook.Escalation{
 		Action: q.action, Target: q.target, Symptoms: q.symptoms, Attempts: q.attempts, BreakGlass: q.glass,
-		Standing: standing, Actor: actor, Request: "41/1", Now: now,
+		Standing: standing, Actor: actor, Request: id, Now: now,
 	})
 	switch {
 	case d.Code == playbook.CodeStandingUnknown:
@@ -219,8 +223,8 @@ func short(w world, out map[string]Answer) {
 	reader := but(full1, func(q *request) {
 		q.by, q.standing, q.attempts = "cursor-7", playbook.PermissionRead, []playbook.Attempt{refresh}
 	})
-	out["goahead"] = one(w.section(KindGoAhead, request{action: "client_reconnect", by: "ada", standing: playbook.PermissionRead}))
-	out["goahead-ends-session"] = one(with(w.section(KindGoAhead, request{action: "session_reconnect", target: "mcp-search", by: "ada", standing: playbook.PermissionRead}),
+	out["goahead"] = one(w.section(KindGoAhead, request{action: "client_reconnect", by: "ada", standing: playbook.PermissionRead, bare: true}))
+	out["goahead-ends-session"] = one(with(w.section(KindGoAhead, request{action: "session_reconnect", target: "mcp-search", by: "ada", standing: playbook.PermissionRead, bare: true}),
 		func(s *Section) { s.Open = "41/1" }))
 	out["recorded"] = one(with(w.section(KindRecorded, reader), func(s *Section) { s.Taken = []playbook.Attempt{refresh} }))
 	out["recorded-no-request"] = one(Section{Kind: KindRecorded, Taken: []playbook.Attempt{refresh}, Author: "ada"})
@@ -259,9 +263,7 @@ func more(w world, out map[string]Answer) {
 	out["recommend"] = one(Section{Kind: KindRecommend, Recommendation: &rec, Next: w.rung(rec.Next), NextSymptom: "stale_capability"})
 	wait := w.pb.RecommendActions([]string{"upstream_outage"}, nil)
 	out["recommend-wait"] = one(Section{Kind: KindRecommend, Recommendation: &wait})
-	assess := w.section(KindAssess, reader)
-	assess.D.Request, assess.D.State = "", "none"
-	out["assess"] = one(assess)
+	out["assess"] = one(w.section(KindAssess, but(reader, func(q *request) { q.bare = true })))
 	out["ladder"] = one(Section{Kind: KindLadder, Ladder: w.pb.Rungs()})
 	out["attempts"] = one(w.section(KindAttempts, but(full1, func(q *request) {
 		q.attempts = []playbook.Attempt{refresh, tried("host_restart", "denied", "ada", time.Hour)}
@@ -281,7 +283,7 @@ func more(w world, out map[string]Answer) {
 		}}
 	out["altered"] = one(Section{Kind: KindAltered, Author: "ada", Post: "/restart full_mcp_restart target=mcp-search all clients 404"})
 	out["notice"] = one(Section{Kind: KindNotice, Title: "Too many questions", Text: "cursor-7 has had 10 answers here within the hour; commands wait until 04:00 UTC. Attempts are still recorded."})
-	first := w.section(KindGoAhead, request{action: "session_reconnect", target: "search", by: "ada", standing: playbook.PermissionAdmin})
+	first := w.section(KindGoAhead, request{action: "session_reconnect", target: "search", by: "ada", standing: playbook.PermissionAdmin, bare: true})
 	second := with(w.section(KindApproved, but(full1, func(q *request) {
 		q.action, q.target, q.attempts = "rolling_mcp_restart", "search", []playbook.Attempt{tried("client_reconnect", "insufficient", "ada", 0)}
 	})), func(s *Section) { s.Replaced = "41/1"; s.D.Request = "41/2" })

@@ -36,6 +36,16 @@ const (
 	maxPost = 2600
 )
 
+// Code gives text of people as it may stand in a sentence of ours (Title,
+// Text, Because, Notes): in backquotes, without its own.
+func Code(s string) string {
+	s = strings.ReplaceAll(cut(clean(s), maxName), "`", "'")
+	if s == "" {
+		return "(nothing)"
+	}
+	return "`" + s + "`"
+}
+
 // zwsp stands between a sign and what follows it. Gitea and GitHub make no
 // link and send no mail for "@\u200bname" and "#\u200b12"; for a backslash or
 // an entity before the name they still do.
@@ -46,6 +56,9 @@ const zwsp = "\u200b"
 // overrides, zero-width characters, byte order marks, tags) vanish, and no
 // more than four combining marks stack on one letter.
 func clean(s string) string {
+	if isClean(s) {
+		return s
+	}
 	var b strings.Builder
 	b.Grow(len(s))
 	marks, space := 0, false
@@ -71,6 +84,17 @@ func clean(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// isClean is the quick way out for what most texts are: printable ASCII with
+// single spaces inside.
+func isClean(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+			return false
+		}
+	}
+	return true
 }
 
 // cut shortens s to at most n characters, the last of them "…" where

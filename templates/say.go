@@ -44,14 +44,6 @@ func (v *View) StepsAre() string {
 // all that is missing.
 func (v *View) OnlyAttempt() bool { return len(v.Steps) == 1 && v.Steps[0].Rung != nil }
 
-// StandingWhy says what the actor has and what the rung needs.
-func (v *View) StandingWhy() string {
-	if v.Rung == nil || v.Actor == "" || v.Permission == "unknown" {
-		return v.MatrixWhy.String()
-	}
-	return inertName(v.Actor) + " has " + codeSpan(v.Permission, maxName) + ", this rung needs " + v.Rung.Opens()
-}
-
 // Has says by what the actor may ask: "has `admin`", "holds the role `x`".
 func (v *View) Has() string {
 	if v.Rung != nil && !v.permits && len(v.Roles) > 0 {
@@ -96,23 +88,21 @@ func (v *View) TakenInWords() string {
 	return out
 }
 
-// ByRole says who can adopt a request while permissions cannot be read: who
-// holds a role that opens the rung. "" where nobody does.
+// ByRole names the accounts that can adopt a request while permissions cannot
+// be read: whom the playbook gives, by login, a role that opens the rung.
+// (Whether somebody is in a team the forge would have to say.)
 func (v *View) ByRole() string {
-	switch {
-	case v.Mentions != "":
-		return v.Mentions
-	case len(v.Endorsers) > 0:
-		return joinAnd(v.Endorsers, inertName)
-	case v.Rung == nil:
+	if v.Rung == nil {
 		return ""
 	}
+	var names []Text
 	for _, m := range v.pb.RoleMembers() {
-		if slices.Contains(v.Rung.Roles, Text(m.Role)) {
-			return "Whoever holds the role " + codeSpan(m.Role, maxName)
+		if slices.Contains(v.Rung.Roles, Text(m.Role)) && !strings.Contains(m.Member, "/") && !slices.Contains(names, Text(m.Member)) {
+			names = append(names, Text(m.Member))
 		}
 	}
-	return ""
+	names, _ = head(names, 5)
+	return joinWith(names, " or ", inertName)
 }
 
 // RankOf names an action's rung: "rung 1"; "" for what is none.
@@ -126,11 +116,12 @@ func (v *View) RankOf(action Text) string {
 // Spared reports whether something narrower than the request did it.
 func (v *View) Spared() bool {
 	by := v.RecoveredBy()
-	if by == nil || v.Rung == nil {
+	if by == nil || !v.Made {
 		return false
 	}
-	rung, ok := v.pb.Rung(string(by.Action))
-	return ok && rung.Rank < v.Rung.Rank
+	did, ok := v.pb.Rung(string(by.Action))
+	asked, ok2 := v.pb.Rung(string(v.Action))
+	return ok && ok2 && did.Rank < asked.Rank
 }
 
 // AskPost is the line that asks for the same again.
@@ -161,7 +152,7 @@ func targetArg(target string) string {
 func (v *View) ForgeSaid() string {
 	name := "The forge"
 	if v.Forge != "" {
-		name = inertName(v.Forge)
+		name = capital(inertName(v.Forge))
 	}
 	switch {
 	case v.Status == 0:
@@ -169,9 +160,25 @@ func (v *View) ForgeSaid() string {
 	case v.Status == 401:
 		return name + " answered 401: it does not accept the bot's token."
 	case v.Status == 403:
-		return name + " answered 403: " + codeSpan(string(v.Bot), maxName) + " is not an administrator of this repository."
+		return name + " answered 403: " + v.BotName() + " is not an administrator of this repository."
 	}
 	return fmt.Sprintf("%s answered %d, which says nothing about anybody's permission.", name, v.Status)
+}
+
+// BotName is the bot's login as code.
+func (v *View) BotName() string {
+	if v.Bot == "" {
+		return "this bot's account"
+	}
+	return codeSpan(string(v.Bot), maxName)
+}
+
+// Whose names the requester.
+func (v *View) Whose() string {
+	if v.Requester == "" {
+		return "the requester"
+	}
+	return inertName(v.Requester)
 }
 
 // Total counts a list of which some were left out.

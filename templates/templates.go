@@ -54,8 +54,11 @@ type Section struct {
 	Reason string
 	// Author is the login that wrote the text answered.
 	Author string
+	// Actor is the login whose standing was asked, where that is neither D's
+	// endorser nor its requester: an endorser who was refused.
+	Actor string
 	// Replaced is the request this one took the place of; Open the request
-	// that stays open beside this answer.
+	// that is open now, be it the one answered or another beside it.
 	Replaced, Open string
 	// Since is set where the verdict changed: what is new, and when the last
 	// refusal was.
@@ -83,7 +86,8 @@ type Section struct {
 	Recommendation *playbook.Recommendation
 	Ladder         []playbook.Rung
 	Metrics        *playbook.Metrics
-	// Help is the table of commands, for KindHelp.
+	// Help is the table of commands, for KindHelp; empty: one made from the
+	// playbook.
 	Help []HelpRow
 	// Title and Text are for KindNotice; Post is a line to paste.
 	Title, Text, Post string

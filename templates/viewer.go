@@ -1,0 +1,313 @@
+package templates
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"playbook-bot/playbook"
+)
+
+// limits bound what a section shows.
+type limits struct{ rows, notes, post int }
+
+// viewer makes the views of one answer.
+type viewer struct {
+	r    *Renderer
+	a    *Answer
+	now  time.Time
+	lim  limits
+	told map[string]bool // mentioned live in this answer already
+}
+
+func (w *viewer) view(s *Section) *View {
+	v := &View{
+		Kind: s.Kind, Reason: textOf(s.Reason), Author: textOf(s.Author),
+		Replaced: textOf(s.Replaced), NextSymptom: textOf(s.NextSymptom),
+		Endorsers: texts(s.Endorsers), Grant: textOf(s.Grant), Forge: textOf(s.Forge), Status: s.Status,
+		Until: s.Until, Because: sentenceOf(s.Because), ApprovedAt: s.ApprovedAt,
+		OutcomeMissing: s.OutcomeMissing, Metrics: w.metrics(s.Metrics),
+		Title: sentenceOf(s.Title), Text: sentenceOf(s.Text), Post: textOf(s.Post),
+		Contact: operator(w.r.pb.Contact()), Bot: textOf(w.a.Bot), Now: w.now, Unread: len(w.a.Rejections),
+		pb: w.r.pb, failing: w.r.failing, failed: w.r.failed, neutral: w.r.neutral,
+	}
+	if s.Rung != nil {
+		v.Rung = w.rung(*s.Rung)
+	}
+	if s.Next != nil {
+		v.Next = w.rung(*s.Next)
+	}
+	if s.D != nil {
+		w.decision(v, s.D)
+	}
+	v.Taken, v.TakenLeft = head(w.evidences(s.Taken), w.lim.rows)
+	v.Notes, v.NotesLeft = head(wordsOf(s.Notes), w.lim.notes)
+	if s.Since != nil {
+		v.Since = &SinceView{RefusedAt: s.Since.RefusedAt, Endorser: textOf(s.Since.Endorser), Standing: s.Since.Standing}
+		v.Since.New, _ = head(w.evidences(s.Since.New), w.lim.notes)
+	}
+	for _, r := range s.Ladder {
+		v.Ladder = append(v.Ladder, *w.rung(r))
+	}
+	v.Mentions = w.mentions(s.Notify)
+	w.complete(v, s)
+	v.Recommendation = w.recommendation(s.Recommendation)
+	if s.Kind == KindHelp {
+		v.Help = w.help(s.Help, string(v.Request))
+	}
+	return v
+}
+
+// complete fills in what a section says in other places than its decision.
+func (w *viewer) complete(v *View, s *Section) {
+	if s.Actor != "" {
+		v.Actor = textOf(s.Actor)
+	}
+	if v.Action == "" && v.Rung != nil {
+		v.Action = v.Rung.Action
+	}
+	switch {
+	case s.Open == "" || s.Open == string(v.Request):
+	case v.Made && v.Request == "":
+		v.Beside = textOf(s.Open) // an answer beside the open request
+	case v.Request == "":
+		v.Request = textOf(s.Open)
+	default:
+		v.Beside = textOf(s.Open)
+	}
+	v.Alone = len(w.a.Sections) == 1 && v.Request == "" && v.Beside == ""
+	if v.ApprovedUntil.IsZero() && v.Kind == KindPointer {
+		v.ApprovedUntil = s.Until
+	}
+}
+
+// decision adds what the gate said.
+func (w *viewer) decision(v *View, d *playbook.Decision) {
+	v.Made, v.Code, v.Verdict, v.State, v.Allowed = true, d.Code, d.Verdict, d.State, d.Allowed
+	v.Request, v.Action, v.Target = textOf(d.Request), textOf(d.Action), textOf(d.Target)
+	v.Requester, v.Actor = textOf(d.Requester), textOf(d.Requester)
+	if d.Endorser != nil {
+		v.Endorser, v.Actor = textOf(*d.Endorser), textOf(*d.Endorser)
+	}
+	v.Permission, v.Roles = d.Standing.Permission.String(), texts(d.Standing.Roles)
+	if len(d.Reasons) > 0 {
+		v.Why = sentenceOf(d.Reasons[0])
+	}
+	v.MatrixWhy, v.MatrixAllowed, v.BreakGlass = sentenceOf(d.Matrix.Why), d.Matrix.Allowed, d.BreakGlass
+	if rung, ok := w.r.pb.Rung(d.Action); ok {
+		v.permits = d.Standing.Permission >= rung.Standing
+	}
+	if d.ApprovedUntil != nil {
+		v.ApprovedUntil = *d.ApprovedUntil
+	}
+	if d.Audit != nil {
+		v.AuditSeq = d.Audit.Seq
+	}
+	for _, m := range d.Missing {
+		v.Steps = append(v.Steps, w.step(m))
+	}
+	v.Counted, v.CountedLeft = head(w.evidences(d.Counted), w.lim.rows)
+	ignored := make([]Evidence, len(d.Ignored))
+	for i, a := range d.Ignored {
+		ignored[i] = w.evidence(a.Attempt)
+		ignored[i].Why = sentenceOf(a.Why)
+	}
+	v.Ignored, v.IgnoredLeft = head(ignored, w.lim.rows)
+	v.Contamination, _ = head(w.evidences(d.Contamination), w.lim.notes)
+	v.Suggestions = texts(d.Suggestions)
+	v.Unknown, v.UnknownLeft = head(symptoms(d.UnknownSymptoms), w.lim.notes)
+	v.Cure, v.Enough = w.cure(d)
+}
+
+func (w *viewer) step(m playbook.Missing) Step {
+	s := Step{What: m.What, Who: sentenceOf(m.Who), Text: sentenceOf(m.Text), Post: w.post(m.Post)}
+	if a, ok := w.r.attemptLine(m.Post); ok {
+		if rung, ok := w.r.pb.Rung(a.Action); ok {
+			s.Rung = w.rung(rung)
+		}
+	}
+	return s
+}
+
+// cure looks among the rejections for an attempt that would have counted, and
+// asks the gate whether it would have been enough.
+func (w *viewer) cure(d *playbook.Decision) (Text, bool) {
+	if d.Allowed || len(w.a.Rejections) == 0 {
+		return "", false
+	}
+	var found Text
+	for _, r := range w.a.Rejections {
+		a, ok := w.r.attemptLine(r.Suggestion)
+		if !ok {
+			continue
+		}
+		a.RecordedAt, a.PostedAt, a.Actor = d.DecidedAt, d.DecidedAt, d.Requester
+		got := w.r.pb.AssessEscalation(playbook.Escalation{
+			Action: d.Action, Target: d.Target, Attempts: append(slices.Clone(d.Counted), a),
+			Standing: d.Standing, Actor: d.Requester, Request: d.Request, Now: d.DecidedAt,
+		})
+		if got.Allowed {
+			return w.post(r.Suggestion), true
+		}
+		if found == "" && len(got.Counted) > len(d.Counted) {
+			found = w.post(r.Suggestion)
+		}
+	}
+	return found, false
+}
+
+// attemptLine reads a cure of ours, "/attempt ACTION OUTCOME …". It only has
+// to read what the playbook itself suggests, not what people write.
+func (r *Renderer) attemptLine(line string) (playbook.Attempt, bool) {
+	f := strings.Fields(line)
+	if len(f) < 3 || f[0] != "/attempt" {
+		return playbook.Attempt{}, false
+	}
+	action, ok := r.pb.NormalizeAction(f[1])
+	outcome, ok2 := r.pb.NormalizeOutcome(f[2])
+	a := playbook.Attempt{Action: action, Outcome: outcome}
+	if len(f) > 3 {
+		if t, is := strings.CutPrefix(f[3], "target="); is {
+			a.Target = strings.Trim(t, `"`)
+		}
+	}
+	return a, ok && ok2 && r.pb.Counts(a)
+}
+
+// post is a line to paste; a line too long for the answer as it has to be
+// made now is left out, never cut.
+func (w *viewer) post(line string) Text {
+	if len(line) > w.lim.post {
+		return ""
+	}
+	return textOf(line)
+}
+
+func (w *viewer) evidences(as []playbook.Attempt) []Evidence {
+	out := make([]Evidence, len(as))
+	for i, a := range as {
+		out[i] = w.evidence(a)
+	}
+	return out
+}
+
+func (w *viewer) evidence(a playbook.Attempt) Evidence {
+	e := Evidence{
+		Action: textOf(a.Action), Outcome: textOf(a.Outcome), Target: textOf(a.Target), By: textOf(a.Actor),
+		At: a.RecordedAt, Verified: a.Verified, Reason: textOf(a.Reason), Ref: textOf(a.Ref), Kill: a.Kill,
+		Recovered: w.r.pb.Recovered(a),
+	}
+	if a.RecordedBy != "" && !strings.EqualFold(a.RecordedBy, a.Actor) {
+		e.Recorder = textOf(a.RecordedBy)
+	}
+	// An attempt is as old as the earlier of its two times.
+	since := a.RecordedAt
+	if !a.PostedAt.IsZero() && (since.IsZero() || a.PostedAt.Before(since)) {
+		since = a.PostedAt
+	}
+	if !since.IsZero() && !w.now.IsZero() {
+		e.Age = max(0, w.now.Sub(since))
+	}
+	return e
+}
+
+func (w *viewer) rung(r playbook.Rung) *RungView {
+	return &RungView{
+		Action: textOf(r.Action), Rank: r.Rank, SelfService: r.SelfService, Gated: r.Gated,
+		EndsSessions: r.Blast != playbook.BlastNone, How: sentenceOf(r.Delegation), Refs: w.refs(r.References),
+		Standing: r.Standing.String(), Roles: texts(r.Roles), MinAttempts: r.MinAttempts,
+		Open: r.Standing <= playbook.PermissionRead,
+	}
+}
+
+// refs shows issues of the operator's tracker. A bare "#584" would link to an
+// issue of the repository the answer stands in.
+func (w *viewer) refs(refs []string) string {
+	out := make([]string, 0, len(refs))
+	base := w.r.pb.ReferencesURL()
+	for _, ref := range refs {
+		ref = strings.TrimPrefix(ref, "#")
+		text := inert("#"+ref, maxName)
+		if plainURL(base + ref) {
+			text = "[" + text + "](<" + base + ref + ">)"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+// mentions gives live mentions, each account once in an answer.
+func (w *viewer) mentions(names []string) string {
+	var live []string
+	for _, n := range names {
+		if key := strings.ToLower(n); mentionable(n) && !w.told[key] && len(live) < 20 {
+			w.told[key] = true
+			live = append(live, "@"+n)
+		}
+	}
+	return strings.Join(live, " ")
+}
+
+// mentionable reports whether n is a login or org/team and nothing else.
+func mentionable(n string) bool {
+	parts := strings.Split(n, "/")
+	for _, p := range parts {
+		if p == "" || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
+			return false
+		}
+	}
+	return len(parts) <= 2 && len(n) <= maxName
+}
+
+func (w *viewer) recommendation(r *playbook.Recommendation) *RecommendView {
+	if r == nil {
+		return nil
+	}
+	v := &RecommendView{Next: textOf(r.Next)}
+	for _, s := range r.Ladder {
+		if rung, ok := w.r.pb.Rung(s.Action); ok {
+			v.Ladder = append(v.Ladder, *w.rung(rung))
+		}
+	}
+	v.Unknown, _ = head(symptoms(r.UnknownSymptoms), w.lim.notes)
+	v.Notes, _ = head(wordsOf(r.Notes), w.lim.notes)
+	return v
+}
+
+func symptoms(in []playbook.UnknownSymptom) []Symptom {
+	out := make([]Symptom, len(in))
+	for i, u := range in {
+		out[i] = Symptom{Symptom: textOf(u.Symptom), Suggestions: texts(u.Suggestions)}
+	}
+	return out
+}
+
+// textOf and sentenceOf take the invisible away at once, so that a template's
+// {{if .Target}} asks whether there is something to see.
+func textOf(s string) Text { return Text(clean(s)) }
+
+func sentenceOf(s string) Words { return Words(clean(s)) }
+
+func texts(in []string) []Text {
+	out := make([]Text, len(in))
+	for i, s := range in {
+		out[i] = textOf(s)
+	}
+	return out
+}
+
+func wordsOf(in []string) []Words {
+	out := make([]Words, len(in))
+	for i, s := range in {
+		out[i] = sentenceOf(s)
+	}
+	return out
+}
+
+// head gives at most n of s, and how many it left out.
+func head[E any](s []E, n int) ([]E, int) {
+	if len(s) <= n {
+		return s, 0
+	}
+	return s[:n], len(s) - n
+}
