@@ -67,6 +67,17 @@ func StartsLive(line, bot string) bool {
 	}
 }
 
+// LeadsWithAction reports whether a text begins with an action of the playbook
+// or a manual kill, as what stands behind /attempt does.
+func LeadsWithAction(s string, pb *playbook.Playbook) bool {
+	var inv Invocation
+	if !readAction(&tokens{rest: s}, &inv, pb) {
+		return false
+	}
+	_, known := pb.NormalizeAction(inv.Action)
+	return known || playbook.IsKill(inv.Action)
+}
+
 // listMarker reports whether s is a Markdown list marker such as "-" or "12.".
 func listMarker(s string) bool {
 	switch s {

@@ -90,8 +90,10 @@ type formReader struct {
 	happened span
 	// taken says that the attempts section was read as a whole.
 	taken bool
-	// prose is the paragraph already rejected for being no record.
-	prose ast.Node
+	// prose is the paragraph last rejected for being no record, and proses
+	// counts them.
+	prose  ast.Node
+	proses int
 }
 
 // findForm gives a reader if the text is a form: if it bears the class's
@@ -176,7 +178,7 @@ func (f *formReader) wholeSection(r *reader, label ast.Node, body int) {
 		}
 	}
 	if body < end {
-		f.taken = r.taken(r.o.Playbook.ParseAttempts(string(r.src[body:end]), "", r.o.Context), r.lines.at(body), SourceForm)
+		f.taken = r.attempts(string(r.src[body:end]), "", r.lines.at(body), SourceForm)
 	}
 }
 
@@ -217,24 +219,29 @@ func (f *formReader) attempt(r *reader, n ast.Node, line string, lineNo int) {
 	if saysNothing(line) {
 		return
 	}
-	inv, _ := command.ParseLine("/attempt "+line, lineNo, "", r.o.Playbook)
-	if inv.Problem == nil {
-		r.record(playbook.RawAttempt{
-			Action: inv.Action, Outcome: inv.Outcome, Reason: inv.Reason, Target: inv.Target,
-		}, lineNo, SourceForm)
-		return
-	}
-	p := *inv.Problem
-	if _, ok := r.o.Playbook.NormalizeAction(inv.Action); !ok {
+	prose := !command.LeadsWithAction(line, r.o.Playbook)
+	if prose {
 		// Free text: one rejection for the paragraph, not one a line.
-		if f.prose == n {
+		if f.prose == n || f.proses == MaxCommands {
 			return
 		}
 		f.prose = n
-		p.Why = "this is no attempt record: " + p.Why + "; write one a line, action and outcome first"
+		f.proses++
 	}
-	r.count(lineNo)
-	r.reject(lineNo, SourceForm, p)
+	inv, _ := command.ParseLine("/attempt "+line, lineNo, "", r.o.Playbook)
+	switch {
+	case inv.Problem == nil:
+		r.record(playbook.RawAttempt{
+			Action: inv.Action, Outcome: inv.Outcome, Reason: inv.Reason, Target: inv.Target,
+		}, lineNo, SourceForm)
+	case prose:
+		p := *inv.Problem
+		p.Why = "this is no attempt record: " + p.Why + "; write one a line, action and outcome first"
+		r.reject(lineNo, SourceForm, p)
+	default:
+		r.count(lineNo)
+		r.reject(lineNo, SourceForm, *inv.Problem)
+	}
 }
 
 // saysNothing reports whether a line says that there is nothing to say.

@@ -15,7 +15,7 @@ import (
 const (
 	maxDepth  = 32      // containers within each other (quotes, lists)
 	maxIndent = 200     // columns before a line's first character, outside code
-	maxWork   = 500_000 // lines times the containers open on them
+	maxWork   = 200_000 // lines times the containers open on them
 )
 
 // markdown reads the block structure, code spans and raw HTML, and nothing

@@ -106,6 +106,9 @@ func (r *reader) paragraph(n ast.Node, quoted bool) {
 	var hidden spans
 	looked := false
 	for i, line := range lines {
+		if r.full() {
+			return
+		}
 		at := n.Lines().At(i).Start
 		if !addressed(line) {
 			if r.form != nil && !quoted && (table < 0 || i < table) {

@@ -40,8 +40,38 @@ func (r *reader) fence(n *ast.FencedCodeBlock) {
 	if !ok || n.Lines().Len() == 0 {
 		return
 	}
-	first := r.lines.at(n.Lines().At(0).Start)
-	r.taken(r.o.Playbook.ParseAttempts(string(n.Lines().Value(r.src)), lang, r.o.Context), first, r.source(SourceFence))
+	r.attempts(string(n.Lines().Value(r.src)), lang, r.lines.at(n.Lines().At(0).Start), r.source(SourceFence))
+}
+
+// attempts takes what the playbook reads of a text whose first line is first,
+// and reports whether the text is about attempts at all.
+func (r *reader) attempts(text, lang string, first int, source string) bool {
+	return r.taken(r.o.Playbook.ParseAttempts(shallow(text), lang, r.o.Context), first, source)
+}
+
+// maxFlow is how many brackets of a block may be open at once. A record needs
+// none beyond its list.
+const maxFlow = 64
+
+// shallow cuts a text where more brackets are open than a list of records can
+// need, so that it does not parse: the YAML parser's time is quadratic in them.
+// Brackets inside words are not counted, those in quotes are.
+func shallow(text string) string {
+	open := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{', '[':
+			if i > 0 && strings.IndexByte(" \t\n,:-?[{\"'", text[i-1]) < 0 {
+				continue
+			}
+			if open++; open > maxFlow {
+				return text[:i+1]
+			}
+		case '}', ']':
+			open = max(open-1, 0)
+		}
+	}
+	return text
 }
 
 // taken takes what the playbook read of a text whose first line is first.
