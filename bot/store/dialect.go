@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -164,7 +165,28 @@ type engine interface {
 	// announce tells other processes, when the transaction commits, that a
 	// thread may have become due.
 	announce(ctx context.Context, tx runner) error
+	// snapshot is read where all statements see one state of the database.
+	snapshot(ctx context.Context, f func(runner) error) error
+	// continueIDs makes the ids the database gives continue after those that
+	// were written into the column.
+	continueIDs(ctx context.Context, tx runner, table, column string) error
 	close() error
+}
+
+// inSQLTx runs f in a transaction of database/sql's.
+func inSQLTx(ctx context.Context, db *sql.DB, o *sql.TxOptions, d *dialect, f func(runner) error) error {
+	tx, err := db.BeginTx(ctx, o)
+	if err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	if err := f(runner{d, tx}); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
 }
 
 // millis is a time as it is stored: UTC milliseconds, 0 for the zero time.

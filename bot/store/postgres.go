@@ -86,18 +86,17 @@ func openPostgres(ctx context.Context, databaseURL string, d *dialect) (*postgre
 }
 
 func (p *postgresDB) inTx(ctx context.Context, f func(runner) error) error {
-	tx, err := p.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin a transaction: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	if err := f(runner{p.d, tx}); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	return nil
+	return inSQLTx(ctx, p.db, nil, p.d, f)
+}
+
+func (p *postgresDB) snapshot(ctx context.Context, f func(runner) error) error {
+	return inSQLTx(ctx, p.db, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, p.d, f)
+}
+
+func (p *postgresDB) continueIDs(ctx context.Context, tx runner, table, column string) error {
+	var next int64
+	return tx.one(ctx, `SELECT setval(pg_get_serial_sequence(?, ?), (SELECT coalesce(max(`+column+`), 0) + 1 FROM `+table+`), false)`,
+		args{table, column}, &next)
 }
 
 func (p *postgresDB) read(_ context.Context, f func(runner) error) error {

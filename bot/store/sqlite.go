@@ -252,6 +252,16 @@ func (s *sqliteDB) read(ctx context.Context, f func(runner) error) error {
 	return f(runner{s.d, s})
 }
 
+func (s *sqliteDB) snapshot(ctx context.Context, f func(runner) error) error {
+	if s.readDB == nil {
+		return s.read(ctx, f)
+	}
+	return inSQLTx(ctx, s.readDB, &sql.TxOptions{ReadOnly: true}, s.d, f)
+}
+
+// continueIDs has nothing to do: AUTOINCREMENT has seen the ids.
+func (s *sqliteDB) continueIDs(context.Context, runner, string, string) error { return nil }
+
 func (s *sqliteDB) accepts() int { return 1 }
 
 // announce has nobody to tell: SQLite serves one process.

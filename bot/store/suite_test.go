@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
@@ -142,34 +141,4 @@ func done(ids ...int64) (ends []EventEnd) {
 		ends = append(ends, EventEnd{ID: id, Status: EventDone})
 	}
 	return ends
-}
-
-func TestSmoke(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, s *fixture) {
-		if !s.mustAccept(t, comment(3, 12)) {
-			t.Error("a new comment was not taken")
-		}
-		if s.mustAccept(t, comment(3, 12)) {
-			t.Error("a comment was taken twice")
-		}
-		l := mustAcquire(t, s, "w1")
-		th := mustLoad(t, s, l)
-		if len(th.Events) != 1 || th.Events[0].Ord != 12 || th.MaxComment != 12 || th.Repo != testRepo {
-			t.Fatalf("loaded %+v", th)
-		}
-		must(t, s.Commit(t.Context(), l, Change{State: []byte("s"), Finish: done(th.Events[0].ID),
-			Answers: []Answer{{Key: "answer:comment:12", Body: "hello", Account: ann.ID}}}))
-		a, err := s.ClaimAnswer(t.Context(), l, "answer:comment:12", 12, time.Second)
-		must(t, err)
-		if a.Body != "hello" || !a.Deadline.Equal(s.clock.now().Add(time.Second)) {
-			t.Errorf("claimed %+v", a)
-		}
-		must(t, s.Commit(t.Context(), l, Change{Settle: []Answer{{Key: a.Key, Status: AnswerPosted, CommentID: 13}}}))
-		must(t, s.Release(t.Context(), l))
-		next, err := s.NextWake(context.Background())
-		must(t, err)
-		if !next.IsZero() {
-			t.Errorf("wakes at %v", next)
-		}
-	})
 }

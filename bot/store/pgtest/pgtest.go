@@ -1,0 +1,242 @@
+// Package pgtest starts a private PostgreSQL for tests and benchmarks, from
+// the server's programs where the machine has them, in a temporary directory,
+// and leaves nothing behind: not even when the process that started it is
+// killed.
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// RequireEnv, set to 1, makes URL fail where it would skip for want of
+// PostgreSQL.
+const RequireEnv = "PLAYBOOK_BOT_REQUIRE_POSTGRES"
+
+// ErrNotInstalled: the machine has no PostgreSQL server to start.
+var ErrNotInstalled = errors.New("no PostgreSQL server programs found (Debian: apt-get install postgresql)")
+
+// Server is a running PostgreSQL of our own. It syncs to disk as a real one
+// does, and listens on a socket in its directory only.
+type Server struct {
+	dir string
+	// hold is the standing input of the shell that watches over the server:
+	// when it closes, by Stop or by our death, the server is stopped.
+	hold  io.Closer
+	watch *exec.Cmd
+	made  atomic.Int64
+}
+
+// watcher starts the server, says so, waits for its input to close, and
+// cleans up. It is a process of its own, so that it outlives us.
+const watcher = `
+trap '' INT TERM HUP
+if "$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 30 -s -o "-k $2 -c config_file=$2/data/postgresql.conf" start; then
+	echo ready
+	read -r _ || true
+	"$1/pg_ctl" -D "$2/data" -m immediate -w -s stop
+fi
+`
+
+const settings = `
+listen_addresses = ''
+unix_socket_permissions = 0700
+max_connections = 200
+shared_buffers = 64MB
+fsync = on
+synchronous_commit = on
+log_min_messages = warning
+`
+
+// Start makes and starts a server. It takes one to three seconds.
+func Start(ctx context.Context) (_ *Server, err error) {
+	bin, err := find()
+	if err != nil {
+		return nil, err
+	}
+	user, err := serverUser()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{}
+	if s.dir, err = os.MkdirTemp("", "pgtest"); err != nil {
+		return nil, fmt.Errorf("make a directory for PostgreSQL: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(s.dir)
+		}
+	}()
+	if err := user.own(s.dir); err != nil {
+		return nil, fmt.Errorf("give PostgreSQL its directory: %w", err)
+	}
+	init := user.command(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(s.dir, "data"),
+		"-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	init.Dir = s.dir
+	if out, err := init.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w: %s", err, lastLine(string(out)))
+	}
+	conf, err := os.OpenFile(filepath.Join(s.dir, "data", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("configure PostgreSQL: %w", err)
+	}
+	_, err = conf.WriteString(settings)
+	if err := errors.Join(err, conf.Close()); err != nil {
+		return nil, fmt.Errorf("configure PostgreSQL: %w", err)
+	}
+	if err := s.run(user, bin); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) run(user account, bin string) error {
+	// Not under the caller's context: the watcher must see its input close.
+	s.watch = user.command(context.Background(), "/bin/sh", "-c", watcher+`rm -rf "$2"`, "pgtest", bin, s.dir)
+	s.watch.Dir = s.dir
+	in, err := s.watch.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	out, err := s.watch.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	s.hold = in
+	if err := s.watch.Start(); err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
+		_ = s.Stop()
+		return errors.New("PostgreSQL did not start")
+	}
+	return nil
+}
+
+// Stop ends the server and removes its directory.
+func (s *Server) Stop() error {
+	if err := s.hold.Close(); err != nil {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	err := s.watch.Wait()
+	// The watcher may remove what is in the directory, and we the directory.
+	if err := errors.Join(err, os.RemoveAll(s.dir)); err != nil {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Socket is the directory of the server's socket.
+func (s *Server) Socket() string { return s.dir }
+
+// NewDatabase makes an empty database and returns its URL.
+func (s *Server) NewDatabase(ctx context.Context) (string, error) {
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return "", fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	name := "test" + strconv.FormatInt(s.made.Add(1), 10)
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		return "", fmt.Errorf("make a database: %w", err)
+	}
+	return s.url(name), nil
+}
+
+func (s *Server) url(database string) string {
+	return "postgres://postgres@/" + database + "?host=" + s.dir
+}
+
+// find looks for the directory of the newest server programs.
+func find() (string, error) {
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	if p, err := exec.LookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", ErrNotInstalled
+}
+
+// version is the number in /usr/lib/postgresql/15/bin.
+func version(bin string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
+	return n
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+// TB is what URL needs of a testing.TB.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Skipf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+var shared struct {
+	sync.Mutex
+	server *Server
+	err    error
+}
+
+// URL makes an empty database, on a server that all tests of the process
+// share, and returns its URL. Where there is no PostgreSQL it skips the test,
+// or fails it where RequireEnv is 1. The server is stopped by Main, or at the
+// latest by the end of the process.
+func URL(t TB) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = Start(context.WithoutCancel(t.Context()))
+	}
+	switch {
+	case errors.Is(shared.err, ErrNotInstalled) && os.Getenv(RequireEnv) != "1":
+		t.Skipf("skipped: %v", shared.err)
+	case shared.err != nil:
+		t.Fatalf("start PostgreSQL for tests: %v", shared.err)
+	}
+	url, err := shared.server.NewDatabase(t.Context())
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return url
+}
+
+// Main runs the tests of a package and then stops the server, for TestMain:
+//
+//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func Main(m interface{ Run() int }) int {
+	code := m.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		if err := shared.server.Stop(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		shared.server = nil
+	}
+	return code
+}
