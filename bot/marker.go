@@ -81,3 +81,10 @@ func derived(secret, purpose string) []byte {
 	h.Write([]byte("playbook-bot/" + purpose + "/1"))
 	return h.Sum(nil)
 }
+
+// Genuine reports whether a comment's body bears a whole marker of the bot's
+// for its thread. Who wrote the comment is the caller's to check.
+func Genuine(secrets []string, forgeName string, repo, number int64, body string) bool {
+	_, ok, _ := verify(secrets, place{forgeName, repo, number}, body)
+	return ok
+}
