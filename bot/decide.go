@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/store"
 	"playbook-bot/playbook"
 	"playbook-bot/templates"
 )
@@ -392,13 +393,22 @@ func (tr *turn) because(lost string, a playbook.Assessment) string {
 	case lost != "":
 		return lost
 	case tr.object != nil && tr.object.Deleted:
-		return ref(tr.object.Object.Object) + " with the evidence behind it was deleted"
+		return ref(tr.object.Object.Object) + " with the evidence behind it was deleted" + tr.byWhom()
 	case tr.ev.Action == forge.ActionEdited:
-		return ref(tr.text.Object) + ", which held the evidence behind it, was edited"
+		return ref(tr.text.Object) + ", which held the evidence behind it, was edited" + tr.byWhom()
 	case len(a.Reasons) > 0:
 		return a.Reasons[0]
 	}
 	return "the record changed"
+}
+
+// byWhom names who did what the event tells of, where a delivery says so: the
+// API names no editor.
+func (tr *turn) byWhom() string {
+	if tr.ev.Source != store.SourceDelivery || !tr.ev.Sender.Real() {
+		return ""
+	}
+	return " by " + tr.ev.Sender.Login
 }
 
 // revoke ends the approval, if one stands, of a request that is itself about

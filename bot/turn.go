@@ -125,7 +125,7 @@ func (tr *turn) command(inv command.Invocation) {
 		return
 	}
 	if inv.Problem != nil {
-		tr.rejections = append(tr.rejections, playbook.RejectedText{Line: inv.Line, Source: comment.SourceCommand, Problem: *inv.Problem})
+		// The reader has it among the rejections, which the answer shows.
 		tr.reaction = forge.ReactionConfused
 		return
 	}
@@ -297,8 +297,13 @@ func (tr *turn) formEdited(ctx context.Context, own bool) {
 	tr.ctx = ctx
 	old := tr.st.Request
 	fromForm := old != nil && old.Form
+	revoked := tr.st.Approval != nil
 	if fromForm {
-		tr.revoke("the form was changed", stateReplaced)
+		because := "the form was changed by its author"
+		if !own {
+			because = "the form was changed, and not provably by its author"
+		}
+		tr.revoke(because, stateReplaced)
 		if err := tr.endRequest(tr.ev, "ended", stateReplaced); err != nil {
 			tr.err = err
 			return
@@ -310,7 +315,7 @@ func (tr *turn) formEdited(ctx context.Context, own bool) {
 		tr.judge(r, flipKey(r.ID, 0))
 		return
 	}
-	if !own && fromForm {
+	if !own && fromForm && !revoked {
 		tr.extra = append(tr.extra, keyed{"ended:" + old.ID, templates.Answer{Sections: []templates.Section{{
 			Kind: templates.KindNotice, Title: "🛑 Request " + old.ID + " is over: its form was changed by somebody else",
 			Text: "Nothing was opened in its place. Who still needs it asks again in a new comment.",
