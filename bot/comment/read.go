@@ -99,10 +99,12 @@ func (r *reader) textLines(n ast.Node) []string {
 	return out
 }
 
-// paragraph reads the lines of a paragraph: commands, and a table.
+// paragraph reads the lines of a paragraph: commands, and a table. It may have
+// become a heading by the line under it.
 func (r *reader) paragraph(n ast.Node, quoted bool) {
 	lines := r.textLines(n)
 	table := tableAt(lines)
+	_, heading := n.(*ast.Heading)
 	var hidden spans
 	looked := false
 	for i, line := range lines {
@@ -111,7 +113,7 @@ func (r *reader) paragraph(n ast.Node, quoted bool) {
 		}
 		at := n.Lines().At(i).Start
 		if !addressed(line) {
-			if r.form != nil && !quoted && (table < 0 || i < table) {
+			if r.form != nil && !quoted && !heading && (table < 0 || i < table) {
 				r.form.line(r, n, i, line)
 			}
 			continue
@@ -136,6 +138,8 @@ func (r *reader) paragraph(n ast.Node, quoted bool) {
 			r.drawn(line, at, "drawn into the quote above it")
 		case table >= 0 && i >= table:
 			r.drawn(line, at, "drawn into the table it touches")
+		case heading:
+			r.drawn(line, at, "made a heading by the line under it")
 		default:
 			r.command(line, r.lines.at(at))
 		}
@@ -175,23 +179,8 @@ func (r *reader) heading(n *ast.Heading, quoted bool) {
 		return
 	}
 	first := n.Lines().At(0).Start
-	if bytes.IndexByte(r.src[r.lines[r.lines.at(first)-1]:first], '#') >= 0 {
-		return
-	}
-	lines := r.textLines(n)
-	if tableAt(lines) >= 0 {
+	if bytes.IndexByte(r.src[r.lines[r.lines.at(first)-1]:first], '#') < 0 {
 		r.paragraph(n, quoted)
-		return
-	}
-	for i, line := range lines {
-		at := n.Lines().At(i).Start
-		if !addressed(line) || quoted && !r.lazy(at) {
-			continue
-		}
-		if i > 0 && covered(n, r.src).contains(at) {
-			continue
-		}
-		r.drawn(line, at, "made a heading by the line under it")
 	}
 }
 

@@ -10,19 +10,19 @@ import (
 const maxColumns = 32
 
 // tableAt finds the table in a paragraph's lines and gives the index of its
-// header, -1 if there is none. As in GFM, the first delimiter row decides, the
-// line above it is the header and must have as many cells, and every line
-// below belongs to the table.
+// header, -1 if there is none. The line above the first delimiter row that fits
+// is the header, and every line below belongs to the table. GFM wants as
+// many cells in the header as in the delimiter row; Gitea also takes fewer, and
+// what one forge shows as a table must not run.
 func tableAt(lines []string) int {
 	for i := 1; i < len(lines); i++ {
 		n := delimiterColumns(lines[i])
 		if n == 0 {
 			continue
 		}
-		if countCells(lines[i-1]) != n {
-			return -1
+		if countCells(lines[i-1]) <= n {
+			return i - 1
 		}
-		return i - 1
 	}
 	return -1
 }
