@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,10 +41,11 @@ of its own, standing_unknown.
 Ends with 0 if allowed, 3 if refused; an action that is no rung is refused
 with unknown_action.`,
 		Example: `  playbook-bot assess full_mcp_restart --standing admin
-  playbook-bot assess full_mcp_restart --standing admin --attempts attempts.json --target mcp-search
-  playbook-bot assess rolling_mcp_restart --role controller --attempts - --json < attempts.yaml
+  playbook-bot assess full_mcp_restart --standing admin --attempts attempts.json
+  playbook-bot assess host_restart --role controller --attempts - --json < log.yaml
+  playbook-bot assess session_reconnect --target mcp-search --symptom session_expired
   playbook-bot assess host_restart --standing owner --break-glass --break-glass-authorized`,
-		Args: argsN(1, 1, "ACTION, such as full_mcp_restart ('playbook-bot ladder' lists them),"),
+		Args: oneArg("ACTION", "such as full_mcp_restart; 'playbook-bot ladder' lists them"),
 		RunE: func(_ *cobra.Command, args []string) error { return a.runAssess(args[0], &f) },
 	}
 	f.add(cmd)
@@ -92,6 +92,7 @@ func decide(p *playbook.Playbook, e playbook.Escalation, rejections []playbook.R
 		Schema:     playbook.DecisionSchema,
 		State:      "none",
 		Assessment: p.AssessEscalation(e),
+		Symptoms:   append([]string{}, e.Symptoms...),
 		Standing:   e.Standing,
 		Rejections: append([]playbook.RejectedText{}, rejections...),
 		Playbook:   p.Identity(),
@@ -110,30 +111,7 @@ func decide(p *playbook.Playbook, e playbook.Escalation, rejections []playbook.R
 
 func (a *app) printDecision(p *playbook.Playbook, d playbook.Decision, notes []string) {
 	pg := &page{w: a.stdout}
-	verdict := map[string]string{"approved": "ALLOWED", "undecided": "NOT DECIDED", "refused": "REFUSED FOR NOW"}[d.Verdict]
-	rung := ""
-	if d.Rung != nil {
-		rung = fmt.Sprintf(", rung %d", *d.Rung)
-	}
-	pg.head("%s: %s%s%s (%s)", verdict, d.Action, onTarget(d.Target), rung, d.Code)
-	for _, r := range d.Reasons {
-		pg.item("%s", r)
-	}
-	if d.Code == playbook.CodeStandingUnknown {
-		pg.item("Say who asks: --standing none|read|write|admin|owner, or --role NAME.")
-	}
-	if len(d.Suggestions) > 0 {
-		pg.item("Did you mean %s? 'playbook-bot ladder' lists all.", strings.Join(d.Suggestions, " or "))
-	}
-	a.printNow(pg, p, d)
-	if len(d.Missing) > 0 {
-		pg.head("Still missing, in any order:")
-		for i, m := range d.Missing {
-			pg.item("%d. %s (%s)", i+1, m.Text, m.Who)
-			pg.paste(m.Post)
-		}
-	}
-	pg.attempts(d.Assessment)
+	pg.verdict(p, d.Assessment)
 	pg.rejections(d.Rejections)
 	pg.unknownSymptoms(d.UnknownSymptoms)
 	pg.notes(notes)
@@ -142,19 +120,56 @@ func (a *app) printDecision(p *playbook.Playbook, d playbook.Decision, notes []s
 	pg.contact(p)
 }
 
-// printNow says what to do next.
-func (a *app) printNow(pg *page, p *playbook.Playbook, d playbook.Decision) {
+// verdict is an assessment for people: the answer, why, what to do now, what
+// is still missing, what counted.
+func (p *page) verdict(b *playbook.Playbook, as playbook.Assessment) {
+	word := "REFUSED FOR NOW"
 	switch {
-	case d.Allowed:
-		pg.head("Now: carry it out, then log how it went, one of:")
-		pg.paste("/resolved " + d.Action)
-		pg.paste("/attempt " + d.Action + " failed")
-		pg.item("Calls in flight are not replayed: check whether a tool call took effect before repeating it.")
-	case d.Next != "":
-		r, _ := p.Rung(d.Next)
-		pg.head("Now: try %s, rung %d: %s", r.Action, r.Rank, r.Delegation)
+	case as.Allowed:
+		word = "ALLOWED"
+	case as.Code == playbook.CodeStandingUnknown:
+		word = "NOT DECIDED"
+	}
+	rung := ""
+	if as.Rung != nil {
+		rung = fmt.Sprintf(", rung %d", *as.Rung)
+	}
+	p.head("%s: %s%s%s (%s)", word, as.Action, onTarget(as.Target), rung, as.Code)
+	for _, r := range as.Reasons {
+		p.item("%s", r)
+	}
+	if as.Code == playbook.CodeStandingUnknown {
+		p.item("Say who asks: --standing none|read|write|admin|owner, or --role NAME.")
+	}
+	if len(as.Suggestions) > 0 {
+		p.item("'playbook-bot ladder' lists all actions.")
+	}
+	p.next(b, as)
+	if len(as.Missing) > 0 {
+		p.head("Still missing, in any order:")
+		for i, m := range as.Missing {
+			p.item("%d. %s (%s)", i+1, m.Text, m.Who)
+			p.paste(m.Post)
+		}
+	}
+	p.attempts(as)
+}
+
+// next says what to do now.
+func (p *page) next(b *playbook.Playbook, as playbook.Assessment) {
+	switch {
+	case as.Allowed:
+		p.head("Now: carry it out, then log how it went, one of:")
+		p.paste("/resolved " + as.Action)
+		p.paste("/attempt " + as.Action + " failed")
+		if r, ok := b.Rung(as.Action); ok && r.Blast != playbook.BlastNone {
+			p.item("Calls in flight are not replayed: check whether a tool call took effect before repeating it.")
+		}
+	case as.Next != "":
+		r, _ := b.Rung(as.Next)
+		p.head("Now: try %s, rung %d: %s", r.Action, r.Rank, r.Delegation)
 	default:
-		pg.head("Now: no rung is left to try; call the operators.")
+		p.head("Now: no rung is left to try; call the operators.")
 	}
 }
 

@@ -28,11 +28,21 @@ func (a *app) attempts(p *playbook.Playbook, file string, at time.Time) (playboo
 	if err != nil {
 		return playbook.ParsedAttempts{}, fmt.Errorf("read the attempts: %w", err)
 	}
-	parsed := p.ParseAttempts(text, "", playbook.Context{At: at})
-	if !parsed.About {
-		return parsed, fmt.Errorf("read the attempts: %s holds none: want one attempt, a list, or an object with prior_recovery_attempts", file)
+	parsed := p.ReadAttempts(text, playbook.Context{At: at})
+	for i := range parsed.Attempts {
+		// A file has reached no forge; at was only the default of times.
+		parsed.Attempts[i].PostedAt = time.Time{}
 	}
 	return parsed, nil
+}
+
+// readable turns a file of which nothing could be read into an error, for
+// answers that without it would be about something else than was asked.
+func readable(file string, parsed playbook.ParsedAttempts) error {
+	if len(parsed.Attempts) == 0 && len(parsed.Rejections) > 0 {
+		return fmt.Errorf("nothing in %s could be read as an attempt", file)
+	}
+	return nil
 }
 
 // values are the attempts without the lines they stood on.

@@ -131,21 +131,25 @@ const (
 	groupBot     = "bot"
 )
 
-// argsN is cobra's check of the number of arguments, as a usage error that
-// names them.
-func argsN(least, most int, names string) cobra.PositionalArgs {
+// oneArg asks for exactly one argument, and noArg for none, as usage errors
+// that say what was wanted.
+func oneArg(name, hint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
-		case len(args) < least:
-			return usagef("%s is missing", names)
-		case most >= 0 && len(args) > most:
-			if names == "" {
-				return usagef("%q is more than it takes: no argument", args[most])
-			}
-			return usagef("%q is more than it takes: %s", args[most], names)
+		case len(args) == 0:
+			return usagef("%s is missing: %s", name, hint)
+		case len(args) > 1:
+			return usagef("%q is one argument too many: only %s is taken", args[1], name)
 		}
 		return nil
 	}
+}
+
+func noArg(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%q is one argument too many: none is taken", args[0])
+	}
+	return nil
 }
 
 // book gives the playbook that --playbook, PLAYBOOK_FILE or nothing names.

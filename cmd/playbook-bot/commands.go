@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // commands lists the subcommands, each group in the order of its use.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.assess(), a.recommend(), a.ladder(),
+		a.assess(), a.recommend(), a.ladder(), a.metrics(), a.impact(), a.explain(),
+		a.serve(), a.hookSecret(), a.approval(), a.migrate(), a.version(),
 	}
 }

@@ -34,12 +34,12 @@ type config struct {
 	DatabaseURL     string        `env:"DATABASE_URL" secret:"yes" envDefault:"sqlite:data/playbook-bot.db" help:"sqlite:PATH, or postgres://USER:PASSWORD@HOST/NAME for several replicas"`
 	DatabaseURLFile string        `env:"DATABASE_URL_FILE"`
 	Listen          string        `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"HOST:PORT for deliveries, /healthz and /readyz; put a TLS proxy before it where the way from the forge is not private"`
-	AdminListen     string        `env:"ADMIN_LISTEN" help:"HOST:PORT for /healthz, /readyz and what else is for operators only; none by default"`
+	AdminListen     string        `env:"ADMIN_LISTEN" help:"HOST:PORT for /healthz, /readyz and what else is for operators only"`
 	PublicURL       string        `env:"PUBLIC_URL" help:"address at which the forge reaches LISTEN; shown by hook-secret, default http://LISTEN"`
 	PlaybookFile    string        `env:"PLAYBOOK_FILE" help:"your own playbook instead of the embedded mcp-scoped-recovery; --playbook goes before it"`
 	TemplatesDir    string        `env:"TEMPLATES_DIR" help:"directory whose *.md.tmpl files replace the embedded answers of the same name"`
 	IgnoreAccounts  []string      `env:"IGNORE_ACCOUNTS" help:"comma list of logins whose comments are not for this bot, such as other bots"`
-	BreakGlass      string        `env:"GITEA_BREAKGLASS_RESTART_AUTHORIZATION" secret:"yes" help:"who may skip the attempt log: a comma list of grants SCOPE[:ACTION][@EXPIRY], SCOPE being owner/repo#12, owner/repo, owner/* or *; none by default"`
+	BreakGlass      string        `env:"GITEA_BREAKGLASS_RESTART_AUTHORIZATION" secret:"yes" help:"who may skip the attempt log: a comma list of grants SCOPE[:ACTION][@EXPIRY], SCOPE being owner/repo#12, owner/repo, owner/* or *"`
 	BreakGlassFile  string        `env:"GITEA_BREAKGLASS_RESTART_AUTHORIZATION_FILE"`
 	HookSecrets     string        `env:"HOOK_SECRETS" secret:"yes" help:"literal secrets for single hooks, instead of the derived ones: a comma list of PATH=SECRET, PATH being such as /webhook/gitea/repo/41"`
 	HookSecretsFile string        `env:"HOOK_SECRETS_FILE"`
@@ -48,7 +48,7 @@ type config struct {
 	Workers         int           `env:"WORKERS" envDefault:"8" help:"threads (issues) worked on at the same time"`
 	RequestTimeout  time.Duration `env:"REQUEST_TIMEOUT" envDefault:"10s" help:"longest call to the forge"`
 	Lease           time.Duration `env:"LEASE" envDefault:"10s" help:"how long a process that died keeps its threads from the others"`
-	Settle          time.Duration `env:"SETTLE" envDefault:"5s" help:"wait before looking whether a comment landed, after an error from the forge itself"`
+	Settle          time.Duration `env:"SETTLE" envDefault:"3s" help:"wait before looking whether a comment landed, after an error from the forge itself"`
 	SettleProxy     time.Duration `env:"SETTLE_PROXY" envDefault:"1m" help:"the same, after no answer or a proxy's"`
 	SweepInterval   time.Duration `env:"SWEEP_INTERVAL" envDefault:"5m" help:"how often to look for events that no delivery brought"`
 	ShutdownTimeout time.Duration `env:"SHUTDOWN_TIMEOUT" envDefault:"20s" help:"longest time to finish or hand back work after SIGTERM"`
@@ -63,7 +63,7 @@ type settings struct {
 	// Token, Secrets, Grants and Hooks read their file again when it changes.
 	Token   func() string
 	Secrets func() []string
-	Grants  func() playbook.Grants
+	Grants  func() (playbook.Grants, error)
 	Hooks   func() map[string]string
 	// Database is DATABASE_URL; it may hold a password.
 	Database string
@@ -76,6 +76,15 @@ type varError struct {
 }
 
 func (e varError) Error() string { return e.name + " " + e.problem }
+
+// configError is all that is wrong with the environment, a variable a line.
+type configError struct{ error }
+
+func (e configError) Error() string {
+	return "the configuration is not complete (playbook-bot serve --help):\n" + e.error.Error()
+}
+
+func (e configError) Unwrap() error { return e.error }
 
 // loadConfig reads the variables named in uses (none: all of them) from
 // environ and reports everything wrong with them at once, sorted as the
@@ -115,7 +124,8 @@ func trimmed(environ map[string]string) map[string]string {
 func (l *loader) add(name, format string, args ...any) {
 	e := varError{name, fmt.Sprintf(format, args...)}
 	first, _, _ := strings.Cut(name, " ")
-	if l.wants(first) && !slices.Contains(l.errs, e) {
+	known := slices.ContainsFunc(l.errs, func(o varError) bool { return o.name == name })
+	if l.wants(first) && !known { // the first trouble of a variable explains the others
 		l.errs = append(l.errs, e)
 	}
 }
@@ -134,7 +144,10 @@ func (l *loader) err() error {
 	for _, e := range l.errs {
 		errs = append(errs, e)
 	}
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return configError{errors.Join(errs...)}
 }
 
 // parse lets env fill the struct. Env's own errors name the field and print
@@ -261,7 +274,7 @@ func (l *loader) secrets(s *settings) {
 	s.Token = token
 	s.Secrets = func() []string { return splitList(master()) }
 	s.Hooks = func() map[string]string { m, _ := parseHooks(hooks()); return m }
-	s.Grants = func() playbook.Grants { g, _ := playbook.ParseGrants(grants()); return g }
+	s.Grants = func() (playbook.Grants, error) { return playbook.ParseGrants(grants()) }
 	if s.Database = database(); s.Database == "" {
 		s.Database = s.DatabaseURL
 	}

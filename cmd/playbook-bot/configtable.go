@@ -32,6 +32,9 @@ func helpOf(name string) string {
 	return ""
 }
 
+// inCell keeps a help text from being read as Markdown.
+var inCell = strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
+
 // configTable is the README's section on configuration, from the struct's
 // tags. A NAME_FILE has no row: it is named in NAME's.
 func configTable() (string, error) {
@@ -61,7 +64,7 @@ func configTable() (string, error) {
 		case p.HasDefaultValue:
 			def = "`" + p.DefaultValue + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, def, strings.ReplaceAll(tag.Get("help"), "|", `\|`))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, def, inCell.Replace(tag.Get("help")))
 	}
 	return b.String(), nil
 }

@@ -24,7 +24,7 @@ symptoms, outcomes and the class matrix.`,
 		Example: `  playbook-bot ladder
   playbook-bot ladder --json
   playbook-bot ladder --playbook pods.yaml`,
-		Args: argsN(0, 0, ""),
+		Args: noArg,
 		RunE: func(*cobra.Command, []string) error {
 			p, err := a.book()
 			if err != nil {
@@ -55,7 +55,7 @@ func rungLine(rank int, action string, self, gated bool, delegation string, refs
 	}
 	line := fmt.Sprintf("%4d  %-22s %-12s %-11s %s", rank, action, yes(self, "yes"), yes(gated, "required"), delegation)
 	if len(refs) > 0 {
-		line += " (" + strings.Join(refs, " ") + ")"
+		line += " (#" + strings.Join(refs, " #") + ")"
 	}
 	return line
 }
@@ -98,6 +98,9 @@ func (a *app) runRecommend(args []string, file string, asJSON bool) error {
 		return err
 	}
 	a.warnRejected(parsed)
+	if err := readable(file, parsed); err != nil {
+		return err
+	}
 	var symptoms []string
 	for _, arg := range args {
 		symptoms = append(symptoms, splitList(arg)...)
@@ -108,7 +111,7 @@ func (a *app) runRecommend(args []string, file string, asJSON bool) error {
 	}
 	pg := &page{w: a.stdout}
 	if r.Next == "" {
-		pg.head("No rung is left to try; call the operators.")
+		pg.head("There is no rung to try; call the operators.")
 		pg.contact(p)
 	} else if next, ok := p.Rung(r.Next); ok {
 		pg.head("Try %s, rung %d: %s", next.Action, next.Rank, next.Delegation)

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"playbook-bot/bot/command"
+)
+
+// TestReadme holds the README's tables to the code they describe.
+func TestReadme(t *testing.T) {
+	const name = "../../README.md"
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := configTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for marker, content := range map[string]string{"answer": answer(t), "commands": command.MarkdownTable(), "configuration": table} {
+		if text, err = fill(text, marker, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, name, text)
+}
+
+// answer is one of the templates' golden answers, quoted, without its JSON.
+func answer(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../templates/testdata/refused-log-missing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, ok := strings.Cut(string(b), "\n<details>")
+	if !ok {
+		t.Fatal("the answer has no folded decision any more")
+	}
+	return "> " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n> ") + "\n"
+}
+
+// fill puts content between <!-- NAME --> and <!-- /NAME -->.
+func fill(text, name, content string) (string, error) {
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+	head, rest, ok := strings.Cut(text, begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("the README has no place for %s: %s…%s", name, begin, end)
+	}
+	return head + begin + "\n" + content + "\n" + end + tail, nil
+}
+
+func TestFillNeedsItsMarkers(t *testing.T) {
+	got, err := fill("a\n<!-- x -->\nold\n<!-- /x -->\nb\n", "x", "new\n")
+	if want := "a\n<!-- x -->\n\nnew\n\n<!-- /x -->\nb\n"; err != nil || got != want {
+		t.Errorf("fill = %q, %v; want %q", got, err, want)
+	}
+	if _, err := fill("a\n<!-- x -->\nb\n", "x", "new"); err == nil {
+		t.Error("a README without the end marker was accepted")
+	}
+}

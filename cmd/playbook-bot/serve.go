@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"playbook-bot/bot"
+	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/gitea"
+	"playbook-bot/bot/store"
+	"playbook-bot/bot/webhook"
+	"playbook-bot/playbook"
+	"playbook-bot/templates"
+)
+
+func (a *app) serve() *cobra.Command {
+	return &cobra.Command{
+		Use:     "serve",
+		GroupID: groupBot,
+		Short:   "Run the bot: take deliveries in, answer in comments",
+		Long: `serve runs the bot until SIGTERM or Ctrl-C. It is configured by the
+environment alone; these four have no default:
+
+  GITEA_URL        address of the Gitea server
+  GITEA_TOKEN      access token of the bot's own account
+  PLAYBOOK_SECRET  32 characters or more; make one with: openssl rand -hex 32
+  REPOSITORIES     where it answers, such as ops/incidents,infra/*
+
+Secrets can be kept in files: GITEA_TOKEN_FILE=/run/secrets/token in place of
+GITEA_TOKEN; the file is read again when it changes. All that is wrong with
+the configuration is said at once. The README has the table of all variables.
+
+Deliveries are taken at /webhook/gitea/… on LISTEN; "playbook-bot hook-secret"
+prints the URL and secret of each. /healthz answers while the process lives,
+/readyz once the database and the forge have answered. The bot's account needs
+admin on each repository, or it cannot read who may approve what.
+
+On SIGTERM it stops taking in, and finishes or hands back its work within
+SHUTDOWN_TIMEOUT. Whatever it had accepted is done after the next start.`,
+		Example: `  playbook-bot serve
+  GITEA_URL=https://git.example.org GITEA_TOKEN_FILE=token \
+    PLAYBOOK_SECRET_FILE=secret REPOSITORIES=ops/incidents playbook-bot serve`,
+		Args: noArg,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context()) },
+	}
+}
+
+func (a *app) runServe(ctx context.Context) error {
+	// The logger is needed by what the logger's own settings are read with.
+	var log *slog.Logger
+	s, err := loadConfig(a.environ, func(err error) { log.Error("a secret file", "error", err) })
+	p, bookErr := a.book()
+	if err := errors.Join(err, bookErr); err != nil {
+		return fmt.Errorf("the configuration is not complete:\n%w", err)
+	}
+	log = newLogger(a.stderr, s.LogLevel, s.LogFormat)
+	renderer, err := templates.New(templates.Options{
+		Playbook: p, Dir: s.TemplatesDir,
+		Fallback: func(k templates.Kind, err error) {
+			log.Error("a template of TEMPLATES_DIR failed, the embedded one was used", "template", string(k), "error", err)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("TEMPLATES_DIR: %w", err)
+	}
+	db, err := store.Open(ctx, s.Database, store.Options{Logger: log})
+	if err != nil {
+		return fmt.Errorf("open the database of DATABASE_URL: %w", err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			log.Error("cannot close the database", "error", err)
+		}
+	}()
+	svc, err := newService(s, p, renderer, db, log)
+	if err != nil {
+		return err
+	}
+	return svc.run(ctx)
+}
+
+func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// service is the bot with what stands around it in a process.
+type service struct {
+	s    *settings
+	bot  *bot.Bot
+	db   store.Store
+	hook http.Handler
+	log  *slog.Logger
+}
+
+func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db store.Store, log *slog.Logger) (*service, error) {
+	client, err := s.giteaClient(nil)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bot.New(bot.Config{
+		Forges: map[string]bot.Forge{client.Name(): &labelled{Client: client}}, Ledger: db, Playbook: p, Renderer: r,
+		Repositories: s.Repositories, Ignored: ignoring(s.IgnoreAccounts),
+		Grants: s.Grants, Secrets: s.Secrets, Owner: processName(), Workers: s.Workers,
+		Lease: s.Lease, RequestTimeout: s.RequestTimeout, Settle: s.Settle, SettleUnknown: s.SettleProxy,
+		SweepInterval: s.SweepInterval, NoLabels: !s.Labels, NoReactions: !s.Reactions, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	hook, err := webhook.New(webhook.Config{
+		Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: s.Secrets, Literals: s.Hooks(),
+		Accept: b.Accept, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &service{s: s, bot: b, db: db, hook: hook, log: log}, nil
+}
+
+// processName names this process among the owners of leases. The random part
+// tells two containers apart that have one host name and both run as pid 1.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
+}
+
+// run serves until ctx ends, then stops taking in and finishes or hands back
+// what is in hand, within SHUTDOWN_TIMEOUT.
+func (v *service) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	servers, err := v.listen()
+	if err != nil {
+		return err
+	}
+	v.log.Info("started", "version", version(), "playbook", v.bot.Playbook.Identity().Name,
+		"database", store.Describe(v.s.Database), "repositories", strings.Join(v.s.Repositories, ","))
+	v.warnOfGrants()
+
+	var working sync.WaitGroup
+	failed := make(chan error, len(servers)+1)
+	for _, srv := range servers {
+		working.Go(func() {
+			if err := srv.Serve(srv.ln); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve on %s: %w", srv.ln.Addr(), err)
+			}
+		})
+	}
+	// Handing back takes its part of the time: what is in hand gets the rest.
+	grace := v.s.ShutdownTimeout * 3 / 4
+	working.Go(func() {
+		if err := v.bot.Run(ctx, grace); err != nil {
+			failed <- err
+		}
+	})
+	working.Go(func() { v.prune(ctx) })
+
+	err = nil
+	select {
+	case <-ctx.Done():
+		v.log.Info("stopping")
+	case err = <-failed:
+	}
+	stop()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	for _, srv := range servers {
+		if e := srv.Shutdown(closing); e != nil {
+			v.log.Warn("deliveries were cut off", "error", e)
+			_ = srv.Close()
+		}
+	}
+	working.Wait()
+	select {
+	case e := <-failed:
+		err = errors.Join(err, e)
+	default:
+	}
+	v.log.Info("stopped")
+	return err
+}
+
+// warnOfGrants tells of break-glass grants that hold everywhere: a bare
+// truthy value is taken for one, and few who set it mean that.
+func (v *service) warnOfGrants() {
+	grants, err := v.s.Grants()
+	if err != nil {
+		return // it was read without error a moment ago
+	}
+	for _, g := range grants {
+		if g.Blanket() {
+			v.log.Warn("break-glass is authorised in every repository: " +
+				"GITEA_BREAKGLASS_RESTART_AUTHORIZATION holds a grant without a scope; write one such as owner/repo#12@2026-12-01T06:00:00Z")
+		}
+	}
+}
+
+// prune drops what finished longer than RETAIN ago, once at start and then
+// every hour.
+func (v *service) prune(ctx context.Context) {
+	t := time.NewTicker(time.Hour)
+	defer t.Stop()
+	for {
+		now, err := v.db.Now(ctx)
+		if err == nil {
+			_, err = v.db.Prune(ctx, now.Add(-v.s.Retain))
+		}
+		if err != nil && ctx.Err() == nil {
+			v.log.Error("cannot drop what is older than RETAIN", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+type listener struct {
+	*http.Server
+	ln net.Listener
+}
+
+// listen opens the listeners, so that an address in use ends the start with
+// an error that names the variable.
+func (v *service) listen() ([]listener, error) {
+	intake := http.NewServeMux()
+	intake.Handle("/webhook/", v.hook)
+	health := func(mux *http.ServeMux) *http.ServeMux {
+		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
+		mux.HandleFunc("GET /readyz", v.ready)
+		return mux
+	}
+	var out []listener
+	for _, l := range []struct {
+		name, addr string
+		mux        *http.ServeMux
+	}{
+		{"LISTEN", v.s.Listen, health(intake)},
+		{"ADMIN_LISTEN", v.s.AdminListen, health(http.NewServeMux())},
+	} {
+		if l.addr == "" {
+			continue
+		}
+		ln, err := net.Listen("tcp", l.addr)
+		if err != nil {
+			for _, o := range out {
+				_ = o.ln.Close()
+			}
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		v.log.Info("listening", "for", l.name, "address", ln.Addr().String())
+		out = append(out, listener{v.server(l.mux), ln})
+	}
+	return out, nil
+}
+
+// server bounds everything a peer could take its time with.
+func (v *service) server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      20 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// ready answers 200 when the database answers and the forge has. The one word
+// on what is missing is safe to show to anybody.
+func (v *service) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := v.db.Ping(ctx); err != nil {
+		reply(w, http.StatusServiceUnavailable, "waiting for the database")
+		return
+	}
+	if ok, name := v.bot.Ready(); !ok {
+		reply(w, http.StatusServiceUnavailable, "waiting for "+name)
+		return
+	}
+	reply(w, http.StatusOK, "ready")
+}
+
+func reply(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+// labelled is Gitea whose repositories get all of the bot's labels, with
+// their colours and descriptions, when the first of them is set there.
+type labelled struct {
+	*gitea.Client
+	done sync.Map // repository id → struct{}
+}
+
+// SetLabels is the client's, after the labels were made.
+func (l *labelled) SetLabels(ctx context.Context, repo, number int64, add, remove []string) error {
+	if _, ok := l.done.Load(repo); !ok {
+		var specs []forge.LabelSpec
+		for _, t := range templates.Labels() {
+			specs = append(specs, forge.LabelSpec{Name: t.Name, Color: t.Color, Description: t.Description, Exclusive: t.Exclusive})
+		}
+		if err := l.EnsureLabels(ctx, repo, specs); err != nil {
+			return err
+		}
+		l.done.Store(repo, struct{}{})
+	}
+	return l.Client.SetLabels(ctx, repo, number, add, remove)
+}
+
+// ignoring tells the accounts of IGNORE_ACCOUNTS.
+func ignoring(logins []string) func(string) bool {
+	m := make(map[string]bool)
+	for _, l := range logins {
+		m[strings.ToLower(l)] = true
+	}
+	return func(login string) bool { return m[strings.ToLower(login)] }
+}
