@@ -45,7 +45,7 @@ func readBreakGlass(t *tokens, inv *Invocation, pb *playbook.Playbook) {
 	if !readAction(t, inv, pb) {
 		inv.Problem = &playbook.Problem{
 			Why:        "`/break-glass` names no action and no reason",
-			Suggestion: "/break-glass " + broadest(pb) + " " + urgent,
+			Suggestion: "/break-glass " + broadest(pb) + " " + UrgentReason,
 		}
 		return
 	}
@@ -54,7 +54,7 @@ func readBreakGlass(t *tokens, inv *Invocation, pb *playbook.Playbook) {
 	checkPlace(inv, misplaced)
 	if inv.Reason == "" && inv.Problem == nil {
 		cure := *inv
-		cure.Reason = urgent
+		cure.Reason = UrgentReason
 		inv.Problem = &playbook.Problem{
 			Why:        "`/break-glass` needs a reason; it is kept and shown to those who are told",
 			Suggestion: cure.CommandLine(),
@@ -62,9 +62,9 @@ func readBreakGlass(t *tokens, inv *Invocation, pb *playbook.Playbook) {
 	}
 }
 
-// urgent is the reason in a cure for a /break-glass without one. It claims no
+// UrgentReason is the reason in a cure for a /break-glass without one. It claims no
 // more than whoever breaks the glass claims anyway.
-const urgent = "this cannot wait for a narrower attempt"
+const UrgentReason = "this cannot wait for a narrower attempt"
 
 func readAttempt(t *tokens, inv *Invocation, pb *playbook.Playbook) {
 	misplaced := readOptions(t, inv, "target")

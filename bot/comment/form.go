@@ -43,7 +43,7 @@ type Form struct {
 	// Line is that of the class's label.
 	Line int `json:"line"`
 	// Problem is set where the form is one but cannot be read (no class, a
-	// repeated label): no request comes of it. It is among the rejections too.
+	// repeated label, break-glass without a reason): no request comes of it. It is among the rejections too.
 	Problem *playbook.Problem `json:"problem,omitempty"`
 }
 
@@ -88,6 +88,8 @@ type formReader struct {
 	problem *playbook.Problem
 	// happened is where the free text begins and ends in the source.
 	happened span
+	// box is the line of the ticked break-glass box.
+	box int
 	// taken says that the attempts section was read as a whole.
 	taken bool
 	// prose is the paragraph last rejected for being no record, and proses
@@ -152,10 +154,15 @@ func (f *formReader) enter(r *reader, n ast.Node) bool {
 	return true
 }
 
+// fail says why no request comes of the form. The cure is a command: the form
+// itself can be mended only by editing.
 func (f *formReader) fail(r *reader, lineNo int, why string) {
 	p := playbook.Problem{Why: why, Suggestion: "/recommend"}
 	if a := f.action(r); a != "" {
 		inv := command.Invocation{Name: "restart", Action: a, Target: f.target()}
+		if f.form.BreakGlass {
+			inv.Name, inv.Reason = "break-glass", command.UrgentReason
+		}
 		p.Suggestion = inv.CommandLine()
 	}
 	r.reject(lineNo, SourceForm, p)
@@ -192,7 +199,7 @@ func (f *formReader) line(r *reader, n ast.Node, i int, line string) {
 	case LabelBreakGlass:
 		_, item := n.Parent().(*ast.ListItem)
 		if box, ticked := checkbox(line); item && i == 0 && ticked && strings.EqualFold(command.Clean(box), BoxBreakGlass) {
-			f.form.BreakGlass = true
+			f.form.BreakGlass, f.box = true, r.lines.at(n.Lines().At(i).Start)
 		}
 	case LabelAttempts:
 		if !f.taken {
@@ -295,8 +302,11 @@ func (f *formReader) finish(r *reader) {
 	if form.Reason == NoResponse {
 		form.Reason = ""
 	}
-	if form.Action == "" {
+	switch {
+	case form.Action == "":
 		f.fail(r, form.Line, "the form names no class")
+	case form.BreakGlass && form.Reason == "":
+		f.fail(r, f.box, "break-glass needs a reason, and `"+LabelHappened+"` is empty; it is kept and shown to those who are told")
 	}
 	form.Problem = f.problem
 	r.out.Form = &form

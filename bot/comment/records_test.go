@@ -204,7 +204,9 @@ func TestFormFields(t *testing.T) {
 		{"spelling, dress, CRLF", "### Requested class\r\n\r\n`Full MCP restart`\r\n\r\n### Target\r\n\r\n_No response_\r\n", `full_mcp_restart "" [] "" false`},
 		{"an unknown class is for the gate", "### Requested class\n\nreboot_all", `reboot_all "" [] "" false`},
 		{"symptoms by comma, line and bullet", "### Requested class\n\nhost_restart\n\n### Symptoms\n\na, b\nc,\n\n- session not found\n", `host_restart "" [a b c session not found] "" false`},
-		{"the box", "### Requested class\n\nhost_restart\n\n### Break-glass\n\n- [ ] other\n- [X] I request break-glass\n", `host_restart "" [] "" true`},
+		{"the box", "### Requested class\n\nhost_restart\n\n### What happened\n\nit broke\n\n### Break-glass\n\n- [ ] other\n- [X] I request break-glass\n", `host_restart "" [] "it broke" true`},
+		{"the box without a reason", "### Requested class\n\nhost_restart\n\n### What happened\n\n_No response_\n\n### Break-glass\n\n- [x] I request break-glass\n",
+			"host_restart \"\" [] \"\" true problem: break-glass needs a reason, and `What happened` is empty; it is kept and shown to those who are told; /break-glass host_restart this cannot wait for a narrower attempt"},
 		{"the box, not ticked", "### Requested class\n\nhost_restart\n\n### Break-glass\n\n- [ ] I request break-glass\n", `host_restart "" [] "" false`},
 		{"the box elsewhere", "### Requested class\n\nhost_restart\n\n### What happened\n\n- [x] I request break-glass\n", `host_restart "" [] "- [x] I request break-glass" false`},
 		{"the box in a fence", "### Requested class\n\nhost_restart\n\n### Break-glass\n\n```\n- [x] I request break-glass\n```\n", `host_restart "" [] "" false`},
@@ -268,6 +270,19 @@ func TestCommandsInAForm(t *testing.T) {
 	r := parseForm("### Requested class\n\nhost_restart\n\n### What happened\n\nit hung\n/recommend transport_eof\n\n### Target\n\n/withdraw\nx\n")
 	if got := names(r); got != "recommend; withdraw" || r.Form.Target != "x" {
 		t.Errorf("%q, %+v", got, r.Form)
+	}
+}
+
+// The labels are a contract with the form that people fill in.
+func TestFormFileHasTheLabels(t *testing.T) {
+	b, err := os.ReadFile("../../templates/forms/restart-request.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range append([]string{BoxBreakGlass}, Labels...) {
+		if n := strings.Count(string(b), "label: "+label+"\n"); n != 1 {
+			t.Errorf("%q is there %d times", label, n)
+		}
 	}
 }
 
