@@ -74,6 +74,9 @@ func run(ctx context.Context, once bool, out, say io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	fmt.Fprintf(say, "Gitea is up at %s\n", s.gitea.URL)
+	if _, err := s.botBinary(); err != nil {
+		return err
+	}
 	repo, b, err := newIncident(ctx, s)
 	if err != nil {
 		return withLog(err, "Gitea", s.gitea.Tail(20))
@@ -107,7 +110,7 @@ func wait(ctx context.Context, s *sandbox, b *bot.Bot) error {
 	case <-b.Done():
 		return errors.Join(errors.New("the bot has ended by itself"), b.Err())
 	case <-s.gitea.Done():
-		return errors.Join(errors.New("Gitea has ended by itself"), s.gitea.Err())
+		return errors.Join(errors.New("the Gitea server has ended by itself"), s.gitea.Err())
 	}
 }
 
@@ -173,7 +176,8 @@ func showAddresses(out io.Writer, s *sandbox, repo *tracker.Repo, b *bot.Bot, nu
 	fmt.Fprintf(out, `
 Say something, for example as %[1]s:
 
-  curl -u %[1]s:%[2]s --json '{"body":"/recommend transport_eof"}' \
+  curl -u %[1]s:%[2]s -H 'Content-Type: application/json' \
+    -d '{"body":"/recommend transport_eof"}' \
     %[3]s/api/v1/repos/%[4]s/issues/%[5]d/comments
 
 Ctrl-C stops everything and removes it.

@@ -377,9 +377,12 @@ func login(u *sdk.User) string {
 func (r *Repo) Reactions(ctx context.Context, number, comment int64) (map[string][]string, error) {
 	found := map[string][]string{}
 	err := r.do(ctx, r.maintaining, fmt.Sprintf("read the reactions of issue %d of", number), func(c *sdk.Client) error {
-		reactions, _, err := c.GetIssueCommentReactions(r.Org, r.Name, comment)
+		var reactions []*sdk.Reaction
+		var err error
 		if comment == 0 {
-			reactions, _, err = c.GetIssueReactions(r.Org, r.Name, number)
+			reactions, _, err = c.ListIssueReactions(r.Org, r.Name, number, sdk.ListIssueReactionsOptions{})
+		} else {
+			reactions, _, err = c.GetIssueCommentReactions(r.Org, r.Name, comment)
 		}
 		for _, reaction := range reactions {
 			found[reaction.Reaction] = append(found[reaction.Reaction], login(reaction.User))
