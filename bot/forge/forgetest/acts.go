@@ -243,7 +243,7 @@ func (f *Forge) setLocked(as *account, i *issue, locked bool) error {
 		return err
 	}
 	if i.locked != locked {
-		i.locked = locked
+		i.locked, i.updated = locked, f.clock()
 		f.st.thing()
 	}
 	return nil

@@ -120,8 +120,7 @@ func (f *Forge) Order(match func(method, path string) bool, fault Fault) *Order 
 // OrderKind is Order for calls of a kind, e.g. "comment.create".
 func (f *Forge) OrderKind(kind string, fault Fault) *Order {
 	return f.Order(func(method, path string) bool {
-		r, err := http.NewRequest(method, path, nil)
-		return err == nil && f.dialect.kind(r) == kind
+		return f.dialect.kind(method, path) == kind
 	}, fault)
 }
 

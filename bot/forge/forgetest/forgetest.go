@@ -54,7 +54,7 @@ type Forge struct {
 // dialect is how the state looks on the wire.
 type dialect interface {
 	// kind names the call, e.g. "comment.create"; "" if there is no such call.
-	kind(r *http.Request) string
+	kind(method, path string) string
 	// serve answers a call. It is called without the lock.
 	serve(w http.ResponseWriter, r *http.Request)
 	// delivery is what h is sent when e happens. It is called with the lock.

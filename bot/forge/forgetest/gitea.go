@@ -18,9 +18,43 @@ const (
 
 // gitea is the dialect of Gitea 1.26.0.
 type gitea struct {
-	f     *Forge
-	mux   *http.ServeMux
-	kinds map[string]string // by the mux's pattern
+	f      *Forge
+	routes []route
+}
+
+// route is one call. http.ServeMux cannot hold Gitea's: "issues/comments/{id}"
+// and "issues/{index}/comments" overlap in its eyes. Here a placeholder named
+// index or id takes digits only.
+type route struct {
+	kind, method string
+	path         []string
+	scope        string
+	h            handler
+}
+
+// match reports whether the route is the call's, and the placeholders' values.
+func (rt *route) match(method, path string) (map[string]string, bool) {
+	parts := strings.Split(path, "/")
+	if method != rt.method || len(parts) != len(rt.path) {
+		return nil, false
+	}
+	values := map[string]string{}
+	for i, want := range rt.path {
+		name, placeholder := strings.CutPrefix(want, ":")
+		switch {
+		case !placeholder:
+			if parts[i] != want {
+				return nil, false
+			}
+			continue
+		case name == "index" || name == "id":
+			if _, err := strconv.ParseInt(parts[i], 10, 64); err != nil {
+				return nil, false
+			}
+		}
+		values[name] = parts[i]
+	}
+	return values, true
 }
 
 // request is a call with what every handler needs. Handlers run under the
@@ -39,17 +73,15 @@ type request struct {
 // error is shown as Gitea shows it.
 type handler func(*request) (status int, body any, err error)
 
-// route adds a call. scope is the token scope's category that it takes; read
-// or write follows from the method.
+// route adds a call, e.g. "GET /users/:login". scope is the token scope's
+// category that it takes; read or write follows from the method.
 func (g *gitea) route(kind, pattern, scope string, h handler) {
 	method, path, _ := strings.Cut(pattern, " ")
-	pattern = method + " " + apiRoot + path
-	g.kinds[pattern] = kind
-	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { g.handle(w, r, scope, h) })
+	g.routes = append(g.routes, route{kind, method, strings.Split(apiRoot+path, "/"), scope, h})
 }
 
 func newGitea(f *Forge) *gitea {
-	g := &gitea{f: f, mux: http.NewServeMux(), kinds: map[string]string{}}
+	g := &gitea{f: f}
 	g.routeAccounts()
 	g.routeRepos()
 	g.routeThreads()
@@ -57,18 +89,33 @@ func newGitea(f *Forge) *gitea {
 	return g
 }
 
-func (g *gitea) kind(r *http.Request) string {
-	_, pattern := g.mux.Handler(r)
-	return g.kinds[pattern]
+func (g *gitea) find(method, path string) (*route, map[string]string) {
+	for i := range g.routes {
+		if values, ok := g.routes[i].match(method, path); ok {
+			return &g.routes[i], values
+		}
+	}
+	return nil, nil
+}
+
+func (g *gitea) kind(method, path string) string {
+	if rt, _ := g.find(method, path); rt != nil {
+		return rt.kind
+	}
+	return ""
 }
 
 func (g *gitea) serve(w http.ResponseWriter, r *http.Request) {
-	if g.kind(r) == "" {
+	rt, values := g.find(r.Method, r.URL.Path)
+	if rt == nil {
 		// Gitea's answer to what is no call is not JSON.
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	g.mux.ServeHTTP(w, r)
+	for name, value := range values {
+		r.SetPathValue(name, value)
+	}
+	g.handle(w, r, rt.scope, rt.h)
 }
 
 // statusError is a refusal with the text and status of Gitea's.
@@ -250,10 +297,30 @@ func paged[T any](r *request, list []T, links bool) []T {
 	}
 	limit = min(limit, maxPage)
 	r.w.Header().Set("X-Total-Count", strconv.Itoa(len(list)))
-	if links && page*limit < len(list) {
-		q.Set("page", strconv.Itoa(page+1))
-		r.w.Header().Set("Link", "<"+r.g.f.Host+r.URL.Path+"?"+q.Encode()+`>; rel="next"`)
+	if links {
+		r.setLinks(page, (len(list)+limit-1)/limit)
 	}
 	from := min((page-1)*limit, len(list))
 	return list[from:min(from+limit, len(list))]
+}
+
+// setLinks sets the Link header: none of a single page.
+func (r *request) setLinks(page, last int) {
+	var links []string
+	add := func(rel string, to int) {
+		q := r.URL.Query()
+		q.Set("page", strconv.Itoa(to))
+		links = append(links, "<"+r.g.f.Host+r.URL.Path+"?"+q.Encode()+`>; rel="`+rel+`"`)
+	}
+	if page < last {
+		add("next", page+1)
+		add("last", last)
+	}
+	if page > 1 {
+		add("first", 1)
+		add("prev", page-1)
+	}
+	if len(links) > 0 {
+		r.w.Header().Set("Link", strings.Join(links, ","))
+	}
 }

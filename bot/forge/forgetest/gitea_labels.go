@@ -3,12 +3,12 @@ package forgetest
 import "net/http"
 
 func (g *gitea) routeLabels() {
-	const labels, onIssue = "/repos/{owner}/{name}/labels", "/repos/{owner}/{name}/issues/{index}/labels"
+	const labels, onIssue = "/repos/:owner/:name/labels", "/repos/:owner/:name/issues/:index/labels"
 	g.route("label.list", "GET "+labels, scopeIssue, (*request).listLabels)
 	g.route("label.create", "POST "+labels, scopeIssue, (*request).createLabel)
-	g.route("label.delete", "DELETE "+labels+"/{id}", scopeIssue, (*request).deleteLabel)
+	g.route("label.delete", "DELETE "+labels+"/:id", scopeIssue, (*request).deleteLabel)
 	g.route("label.add", "POST "+onIssue, scopeIssue, (*request).addLabels)
-	g.route("label.remove", "DELETE "+onIssue+"/{id}", scopeIssue, (*request).removeLabel)
+	g.route("label.remove", "DELETE "+onIssue+"/:id", scopeIssue, (*request).removeLabel)
 }
 
 func (r *request) labelList(list []*label) []jsonLabel {

@@ -18,32 +18,32 @@ func (g *gitea) routeAccounts() {
 	g.route("user.self", "GET /user", scopeUser, func(r *request) (int, any, error) {
 		return http.StatusOK, g.f.jsonUser(r.as), nil
 	})
-	g.route("user.read", "GET /users/{login}", scopeUser, func(r *request) (int, any, error) {
+	g.route("user.read", "GET /users/:login", scopeUser, func(r *request) (int, any, error) {
 		a := r.st.account(r.PathValue("login"))
 		if a == nil {
 			return 0, nil, &statusError{http.StatusNotFound, "user redirect does not exist [name: " + r.PathValue("login") + "]"}
 		}
 		return http.StatusOK, g.f.jsonUser(a), nil
 	})
-	g.route("repo.list", "GET /users/{login}/repos", scopeRepo, (*request).listRepos)
-	g.route("team.list", "GET /orgs/{org}/teams", scopeOrg, (*request).listTeams)
-	g.route("team.member", "GET /teams/{team}/members/{login}", scopeOrg, (*request).teamMember)
+	g.route("repo.list", "GET /users/:login/repos", scopeRepo, (*request).listRepos)
+	g.route("team.list", "GET /orgs/:org/teams", scopeOrg, (*request).listTeams)
+	g.route("team.member", "GET /teams/:team/members/:login", scopeOrg, (*request).teamMember)
 }
 
 func (g *gitea) routeRepos() {
-	g.route("repo.by_id", "GET /repositories/{id}", scopeRepo, func(r *request) (int, any, error) {
+	g.route("repo.by_id", "GET /repositories/:id", scopeRepo, func(r *request) (int, any, error) {
 		found := r.st.repoByID(r.number("id"))
 		if found == nil {
 			return 0, nil, ErrNotFound
 		}
 		return http.StatusOK, g.f.jsonRepo(found, r.as), r.st.mayRead(r.as, found)
 	})
-	g.route("repo.by_name", "GET /repos/{owner}/{name}", scopeRepo, func(r *request) (int, any, error) {
+	g.route("repo.by_name", "GET /repos/:owner/:name", scopeRepo, func(r *request) (int, any, error) {
 		return http.StatusOK, g.f.jsonRepo(r.repo, r.as), nil
 	})
-	g.route("repo.edit", "PATCH /repos/{owner}/{name}", scopeRepo, (*request).editRepo)
-	g.route("collaborator.add", "PUT /repos/{owner}/{name}/collaborators/{login}", scopeRepo, (*request).addCollaborator)
-	g.route("permission.read", "GET /repos/{owner}/{name}/collaborators/{login}/permission", scopeRepo, (*request).permission)
+	g.route("repo.edit", "PATCH /repos/:owner/:name", scopeRepo, (*request).editRepo)
+	g.route("collaborator.add", "PUT /repos/:owner/:name/collaborators/:login", scopeRepo, (*request).addCollaborator)
+	g.route("permission.read", "GET /repos/:owner/:name/collaborators/:login/permission", scopeRepo, (*request).permission)
 }
 
 // listRepos cuts the page first and leaves out what the account may not see

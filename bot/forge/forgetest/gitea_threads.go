@@ -8,8 +8,8 @@ import (
 )
 
 func (g *gitea) routeThreads() {
-	const issues, issue = "/repos/{owner}/{name}/issues", "/repos/{owner}/{name}/issues/{index}"
-	const comments, comment = issues + "/comments", issues + "/comments/{id}"
+	const issues, issue = "/repos/:owner/:name/issues", "/repos/:owner/:name/issues/:index"
+	const comments, comment = issues + "/comments", issues + "/comments/:id"
 	g.route("issue.updated", "GET "+issues, scopeIssue, (*request).listIssues)
 	g.route("issue.create", "POST "+issues, scopeIssue, (*request).createIssue)
 	g.route("issue.read", "GET "+issue, scopeIssue, (*request).getIssue)

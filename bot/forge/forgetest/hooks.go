@@ -13,6 +13,9 @@ import (
 
 // Delivery is one webhook delivery.
 type Delivery struct {
+	// Name is the file's of a recorded delivery.
+	Name string
+	// Path is that of the hook's URL.
 	Path   string
 	Header http.Header
 	Body   []byte

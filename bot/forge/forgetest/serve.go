@@ -16,7 +16,7 @@ import (
 // ServeHTTP answers the API, under /api/v1/, faults included.
 func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := 0
-	kind := f.dialect.kind(r)
+	kind := f.dialect.kind(r.Method, r.URL.Path)
 	// A dropped connection unwinds as http.ErrAbortHandler: it is logged too.
 	defer func() { f.record(r, kind, status) }()
 	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
@@ -125,7 +125,9 @@ func (f *Forge) stated(fault Fault) *answer {
 		a.header.Set("Content-Type", jsonType)
 		body = `{"message":"` + http.StatusText(fault.Status) + `","url":"` + f.Host + `/api/swagger"}` + "\n"
 	}
-	maps.Copy(a.header, fault.Header)
+	for name, values := range fault.Header {
+		a.header[http.CanonicalHeaderKey(name)] = values
+	}
 	a.body.WriteString(body)
 	return a
 }
@@ -237,7 +239,7 @@ func (f *Forge) refuses(r *http.Request) bool {
 	}
 	f.mu.Unlock()
 	if refuse {
-		f.record(r, f.dialect.kind(r), 0)
+		f.record(r, f.dialect.kind(r.Method, r.URL.Path), 0)
 	}
 	return refuse
 }

@@ -205,13 +205,13 @@ func toPermission(mode sdk.AccessMode) forge.Permission {
 
 // imported stands in Issue.OriginalAuthor and Comment.OriginalAuthor for texts
 // that came with a migrated repository. Gitea 1.26.0 has the field
-// original_author in its API but fills it nowhere, so the importer would pass
-// for the author of everything that was imported. What is older than its
-// migrated repository can only have come with it.
+// original_author in its API but fills it nowhere (tried with a migration), so the importer would pass for the
+// author of everything that was imported. What is no younger than its migrated
+// repository can only have come with it.
 const imported = "(imported)"
 
 func originalAuthor(named string, created time.Time, e repoEntry) string {
-	if named == "" && !e.importedUntil.IsZero() && created.Before(e.importedUntil) {
+	if named == "" && !e.importedUntil.IsZero() && !created.After(e.importedUntil) {
 		return imported
 	}
 	return named
