@@ -15,8 +15,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // world is a playbook as a team would have it, and decisions made by it.
 type world struct {
-	t  testing.TB
-	pb *playbook.Playbook
+	t      testing.TB
+	pb     *playbook.Playbook
+	shapes map[string]string // see shapeOf
 }
 
 var now = time.Date(2026, 12, 1, 3, 9, 11, 0, time.UTC)
@@ -42,7 +43,7 @@ func newWorld(t testing.TB) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return world{t, pb}
+	return world{t, pb, map[string]string{}}
 }
 
 func (w world) renderer() *Renderer {

@@ -118,8 +118,11 @@ func cut(s string, n int) string {
 // "&".
 func inert(s string, n int) string {
 	s = cut(clean(s), n)
-	if leads(s) {
+	switch {
+	case leads(s):
 		return `\` + inertly(s)
+	case orderedItem(s, len(s)):
+		return s + zwsp // or a full stop of ours after it would make it a list
 	}
 	return inertly(s)
 }
@@ -276,11 +279,9 @@ func words(s string, n int) string {
 	for i, p := range parts {
 		switch {
 		case i%2 == 0:
-			b.WriteString(inertPart(p, i == 0))
+			b.WriteString(inertPart(p, b.Len() == 0))
 		case i == len(parts)-1:
 			b.WriteString("&#96;" + inertPart(p, false))
-		case p == "":
-			// Two backquotes with nothing between; show nothing.
 		default:
 			b.WriteString(codeSpan(p, n))
 		}
@@ -323,12 +324,13 @@ func operator(s string) string {
 		case plainURL(f):
 			fields[i] = "<" + f + ">"
 		case strings.Trim(f, "0123456789+-/()") == "" && (i > 0 || isDigit(f[len(f)-1])):
-			fields[i] = f
-			if leads(f) {
+			if i == 0 && leads(f) {
 				fields[i] = `\` + f
 			}
-		default:
+		case i == 0:
 			fields[i] = inert(f, maxText)
+		default:
+			fields[i] = inertly(f)
 		}
 	}
 	return strings.Join(fields, " ")

@@ -42,7 +42,7 @@ var hostile = []string{
 	"a|b", "|", "\\|", "a \\\\| b", "|---|", "a\nb", "a\r\nb\rc", "a\n\n# b", "# h", "## h #", "- x", "+ x", "* x", "1. x", "1) x", "12345678901. x", "> q", "===", "---",
 	"= x", "    code", "\tcode", "*x*", "**x**", "_x_", "__x__", "a_b_c", "~x~", "~~x~~", "$x$", "$$x$$", "^x^", "{.cls}", "{#id}", "==x==", "term\n: definition",
 	"\u202emoc.elpmaxe", "\u2066x\u2069", "a\u0000b", "a\u001b[31mb", "\x80\xff", "a\u2028b\u2029c", "\u00a0x\u00a0", "e\u0301\u0301\u0301\u0301\u0301\u0301\u0301",
-	"\U000e0041\U000e0042", "\u3164", "\u00ad", "\ufe0f", "é", "日本語", "👩\u200d💻", "–", "“x”", "'x'", "\"x\"", "x\u200by", "@\u200bada",
+	"\U000e0041\U000e0042", "\u3164", "\u00ad", "\ufe0f", "2", "123456789", "é", "日本語", "👩\u200d💻", "–", "“x”", "'x'", "\"x\"", "x\u200by", "@\u200bada",
 	strings.Repeat("a", 5000), strings.Repeat("`", 400), strings.Repeat("@a ", 400), strings.Repeat("<", 400), strings.Repeat("\\", 401), strings.Repeat("日", 3000),
 }
 
@@ -76,13 +76,21 @@ func TestInertShowsTheTextAndDoesNothing(t *testing.T) {
 }
 
 func FuzzInert(f *testing.F) {
-	for _, s := range hostile {
-		f.Add(s)
-	}
+	addHostile(f)
 	f.Fuzz(func(t *testing.T, s string) {
 		checkInert(t, s)
 		checkCode(t, s)
 	})
+}
+
+// addHostile seeds with the short ones: the fuzzer spends its time on making
+// long ones shorter.
+func addHostile(f *testing.F) {
+	for _, s := range hostile {
+		if len(s) < 200 {
+			f.Add(s)
+		}
+	}
 }
 
 func checkInert(t *testing.T, s string) {
@@ -173,7 +181,7 @@ func TestWordsKeepCodeAndNothingElse(t *testing.T) {
 		{"`didnt_work` is no outcome; did you mean `failed`?", "`didnt_work` is no outcome; did you mean `failed`?"},
 		{"a ` b", "a &#96; b"},
 		{"`@ada` and @ada", "`@ada` and @" + zwsp + "ada"},
-		{"say ``: <b>", "say : &lt;b&gt;"},
+		{"say ``: <b>", "say (none): &lt;b&gt;"},
 		{"`a``b`", "`a``b`"},
 		{"- x `y`", `\- x ` + "`y`"},
 		{"(#584) `x`: y", "(#" + zwsp + "584) `x`: y"},
@@ -188,7 +196,7 @@ func TestOperatorsLineStaysUsable(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"duty phone: +49 30 5550100", "duty phone: +49 30 5550100"},
 		{"https://status.example/oncall?x=1", "<https://status.example/oncall?x=1>"},
-		{"@ops/duty or #12", "@" + zwsp + "ops/duty or #" + zwsp + "12"},
+		{"@ops/duty or #12", `\@` + zwsp + "ops/duty or #" + zwsp + "12"},
 		{"https://x.example/#12", "https:" + zwsp + "//x.example/#" + zwsp + "12"},
 		{"<b>555</b>", "&lt;b&gt;555&lt;/b&gt;"},
 		{"- 5", `\- 5`},

@@ -26,7 +26,7 @@ func (r *Renderer) rejections(a *Answer, lim limits, before string) string {
 		b.WriteString(row(line, capital(words(rej.Why, maxWords))) + "\n")
 		cure := clean(rej.Suggestion)
 		known := cure == "" || len(cure) > lim.post || slices.Contains(cures, cure) ||
-			strings.Contains(before, "\n"+cure+"\n")
+			strings.Contains(before, "`\n"+cure+"\n")
 		if !known && len(cures) < maxCures {
 			cures = append(cures, cure)
 		}

@@ -294,7 +294,8 @@ func balanced(text string) error {
 		case len(ticks) >= 3 && !strings.Contains(t[len(ticks):], "`"):
 			fenced = ticks
 		default:
-			details += strings.Count(t, "<details>") - strings.Count(t, "</details>")
+			t = outsideCode(t)
+			details += strings.Count(t, "<details") - strings.Count(t, "</details>")
 		}
 		if details < 0 {
 			break
@@ -307,4 +308,38 @@ func balanced(text string) error {
 		return errors.New("<details> is not balanced")
 	}
 	return nil
+}
+
+// outsideCode takes the code spans out of one line.
+func outsideCode(line string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(line, '`')
+		if i < 0 {
+			return b.String() + line
+		}
+		b.WriteString(line[:i])
+		rest := strings.TrimLeft(line[i:], "`")
+		ticks := line[i : len(line)-len(rest)]
+		line = rest
+		if end := closing(rest, ticks); end >= 0 {
+			line = rest[end:]
+		}
+	}
+}
+
+// closing gives the place after the run of backquotes in s that is exactly
+// ticks; -1 if there is none.
+func closing(s, ticks string) int {
+	for at := 0; ; {
+		i := strings.IndexByte(s[at:], '`')
+		if i < 0 {
+			return -1
+		}
+		start := at + i
+		at = start + len(s[start:]) - len(strings.TrimLeft(s[start:], "`"))
+		if at-start == len(ticks) {
+			return at
+		}
+	}
 }

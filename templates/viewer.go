@@ -214,7 +214,7 @@ func (w *viewer) evidence(a playbook.Attempt) Evidence {
 func (w *viewer) rung(r playbook.Rung) *RungView {
 	return &RungView{
 		Action: textOf(r.Action), Rank: r.Rank, SelfService: r.SelfService, Gated: r.Gated,
-		EndsSessions: r.Blast != playbook.BlastNone, How: sentenceOf(r.Delegation), Refs: w.refs(r.References),
+		EndsSessions: r.Blast != playbook.BlastNone, How: sentenceOf(r.Delegation), Refs: w.refs(r.References, r.Delegation),
 		Standing: r.Standing.String(), Roles: texts(r.Roles), MinAttempts: r.MinAttempts,
 		Open: r.Standing <= playbook.PermissionRead,
 	}
@@ -222,13 +222,18 @@ func (w *viewer) rung(r playbook.Rung) *RungView {
 
 // refs shows issues of the operator's tracker. A bare "#584" would link to an
 // issue of the repository the answer stands in.
-func (w *viewer) refs(refs []string) string {
+// One that the words beside it name already is not said again.
+func (w *viewer) refs(refs []string, beside string) string {
 	out := make([]string, 0, len(refs))
 	base := w.r.pb.ReferencesURL()
+	linked := func(ref string) bool { return base != "" && plainURL(base+ref) }
 	for _, ref := range refs {
 		ref = strings.TrimPrefix(ref, "#")
 		text := inert("#"+ref, maxName)
-		if plainURL(base + ref) {
+		if !linked(ref) && strings.Contains(beside, "#"+ref) {
+			continue
+		}
+		if linked(ref) {
 			text = "[" + text + "](<" + base + ref + ">)"
 		}
 		out = append(out, text)
@@ -248,11 +253,12 @@ func (w *viewer) mentions(names []string) string {
 	return strings.Join(live, " ")
 }
 
-// mentionable reports whether n is a login or org/team and nothing else.
+// mentionable reports whether n is a login or org/team and nothing else. Names
+// that begin or end with a sign no forge allows, and Markdown would read "_".
 func mentionable(n string) bool {
 	parts := strings.Split(n, "/")
 	for _, p := range parts {
-		if p == "" || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
+		if p == "" || !isWord(p[0]) || !isWord(p[len(p)-1]) || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
 			return false
 		}
 	}
