@@ -51,7 +51,7 @@ type gate struct {
 	distinct int    // rungs tried
 	verified bool   // one of the counted is the bot's own probe
 	newest   time.Time
-	kills    []*Attempt
+	kills    []Attempt
 }
 
 // noAction answers a request for what is no rung.

@@ -212,8 +212,11 @@ func (p *Playbook) precompute() {
 		}
 		p.whyNeutral = append(p.whyNeutral, why)
 	}
+	var actions []string
 	for i := range p.rungs {
 		r := &p.rungs[i]
 		r.whyGate = "being refused `" + r.Action + "` is not having tried it"
+		actions = append(actions, r.Action)
 	}
+	p.rankOf, p.outcomeOf = newWordIndex(actions), newWordIndex(p.Outcomes())
 }

@@ -33,6 +33,9 @@ func TestDefaultIsTheTableOfThePage(t *testing.T) {
 			t.Errorf("Rung(%q) = %+v, %v", r.Action, again, ok)
 		}
 	}
+	if got := p.Rungs()[8].Delegation; got != "class `rolling_mcp_restart`, design in #668" {
+		t.Errorf("delegation %q", got)
+	}
 	if p.ApprovalTTL() != time.Hour || p.RequestTTL() != 24*time.Hour || p.Contact() == "" || p.Identity().Name != "mcp-scoped-recovery" || len(p.Identity().SHA256) != 64 {
 		t.Errorf("%v %v %q %+v", p.ApprovalTTL(), p.RequestTTL(), p.Contact(), p.Identity())
 	}

@@ -1,11 +1,10 @@
 package playbook
 
 import (
+	"bytes"
 	_ "embed"
 	"sync"
 	"time"
-
-	"bytes"
 )
 
 //go:embed mcp.yaml
@@ -39,6 +38,8 @@ type Playbook struct {
 	bySynonym  map[string]int // accepted synonym → index in outcomes
 	bySymptom  map[string]int // code → index in symptoms
 	whyNeutral []string       // by outcome: why it does not count
+	rankOf     wordIndex      // byAction again, faster
+	outcomeOf  wordIndex      // byOutcome again, faster
 }
 
 // Rung is one step of the ladder.

@@ -128,10 +128,15 @@ func (p *Playbook) ambiguousIn(s string) *ambiguousText {
 	if len(s) > MaxReason {
 		return nil
 	}
-	words := strings.TrimSpace(wordsOf(s))
-	for _, filler := range []string{"error", "code", "mcp", "json rpc", "jsonrpc"} {
-		words = strings.TrimSpace(strings.TrimPrefix(words, filler))
+	var kept []string
+	for _, word := range strings.Fields(wordsOf(s)) {
+		switch word {
+		case "error", "code", "mcp", "json", "rpc", "jsonrpc":
+		default:
+			kept = append(kept, word)
+		}
 	}
+	words := strings.Join(kept, " ")
 	for i := range p.ambiguous {
 		if words == strings.TrimSpace(wordsOf(p.ambiguous[i].text)) {
 			return &p.ambiguous[i]

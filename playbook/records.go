@@ -236,9 +236,9 @@ func minute(t time.Time) int64 {
 // never nil.
 func Dedupe(attempts []Attempt) []Attempt {
 	out := make([]Attempt, 0, len(attempts))
-	seen := newAttemptSet(len(attempts))
+	seen := newAttemptSet(attempts)
 	for i := range attempts {
-		if seen.add(&attempts[i]) {
+		if seen.add(i) {
 			out = append(out, attempts[i])
 		}
 	}

@@ -23,7 +23,7 @@ const (
 func (g *gate) sift() {
 	attempts := g.e.Attempts
 	why := make([]string, len(attempts))
-	seen := newAttemptSet(len(attempts))
+	seen := newAttemptSet(attempts)
 	g.tried = make([]bool, len(g.p.rungs))
 	s := sifter{gate: g, target: fold(strings.TrimSpace(g.e.Target))}
 	if g.rung != nil && g.rung.MaxAge > 0 && !g.e.Now.IsZero() {
@@ -33,13 +33,13 @@ func (g *gate) sift() {
 	for i := range attempts {
 		at := &attempts[i]
 		rank, reason := s.why(at)
-		if reason == "" && !seen.add(at) {
+		if reason == "" && !seen.add(i) {
 			g.verified = g.verified || at.Verified // the probe's copy proves it still
 			reason = whyRepeat
 		}
 		if why[i] = reason; reason != "" {
 			if reason == whyKill {
-				g.kills = append(g.kills, at)
+				g.kills = append(g.kills, *at)
 			}
 			continue
 		}
@@ -86,7 +86,7 @@ type sifter struct {
 // why gives the attempt's rank, and why it does not count; empty where it does.
 func (s *sifter) why(a *Attempt) (rank int, why string) {
 	p, r := s.gate.p, s.gate.rung
-	rank, ok := p.byAction[a.Action]
+	rank, ok := p.rankOf.find(a.Action)
 	switch {
 	case isKillRecord(a, ok):
 		return rank, whyKill
@@ -95,7 +95,7 @@ func (s *sifter) why(a *Attempt) (rank int, why string) {
 	case r == nil:
 		return rank, whyNoAsk
 	}
-	out, ok := p.byOutcome[a.Outcome]
+	out, ok := p.outcomeOf.find(a.Outcome)
 	switch {
 	case !ok:
 		return rank, whyOutcome
@@ -132,7 +132,24 @@ func (s *sifter) otherTarget(target string) string {
 
 // isKillRecord also knows a kill in attempts that no parser of ours made.
 func isKillRecord(a *Attempt, rung bool) bool {
-	return a.Kill || !rung && isKillAction(a.Action) || statesKill(a.Reason)
+	return a.Kill || !rung && isKillAction(a.Action) || hasKillWord(a.Reason) && statesKill(a.Reason)
+}
+
+// hasKillWord looks for "kill" in any case, the fast way: the gate asks it of
+// every attempt.
+func hasKillWord(s string) bool {
+	for _, k := range [...]byte{'k', 'K'} {
+		for rest := s; ; {
+			i := strings.IndexByte(rest, k)
+			if i < 0 {
+				break
+			}
+			if rest = rest[i+1:]; hasFold(rest, "ill") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // contamination names the kills and who recorded them. A claimed actor is
@@ -140,11 +157,9 @@ func isKillRecord(a *Attempt, rung bool) bool {
 // stays killed until an admin lifts the mark (Escalation.Cleared).
 func (g *gate) contamination() {
 	g.a.Contamination = []Attempt{}
-	seen := newAttemptSet(len(g.kills))
-	for _, at := range g.kills {
-		cleared := !g.e.Cleared.IsZero() && !recordTime(at).After(g.e.Cleared)
-		if !cleared && seen.add(at) {
-			g.a.Contamination = append(g.a.Contamination, *at)
+	for _, at := range Dedupe(g.kills) {
+		if g.e.Cleared.IsZero() || recordTime(&at).After(g.e.Cleared) {
+			g.a.Contamination = append(g.a.Contamination, at)
 		}
 	}
 	for i, at := range g.a.Contamination {
