@@ -151,7 +151,7 @@ func insertAnswer(ctx context.Context, tx runner, thread int64, a Answer) error 
 		return err
 	}
 	n, err := tx.exec(ctx, `INSERT INTO answers (thread, `+answerColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? > 0 THEN ? ELSE {now} END, ?) ON CONFLICT DO NOTHING`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE {now} END, ?) ON CONFLICT DO NOTHING`,
 		thread, a.Key, a.Body, string(a.Trigger.Kind), a.Trigger.ID, a.Account, a.Low, a.Status, a.After,
 		millis(a.Deadline), millis(a.NextAt), a.Tries, a.CommentID, millis(a.CreatedAt), millis(a.CreatedAt), a.Note)
 	if err == nil && n == 0 {
@@ -239,6 +239,14 @@ func readAnswers(ctx context.Context, r runner, cond string, a ...any) (answers 
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
+	}
+	return b
+}
+
+// orNil undoes notNil.
+func orNil(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
 	}
 	return b
 }

@@ -15,7 +15,7 @@ var ErrNotEmpty = errors.New("the database to copy to is not empty")
 const copyGroup = 100
 
 // table is one to copy, parents before children. The columns' kinds are
-// (i)nteger, (t)ext, (b)ytes and truth (v)alue.
+// (i)nteger, (t)ext, truth (v)alue, (b)ytes and (n)ullable bytes.
 type table struct {
 	name    string
 	columns []column
@@ -38,14 +38,14 @@ func columns(spec string) (cols []column) {
 
 var tables = []table{
 	{name: "repos", columns: columns("forge:t repo:i owner:t owner_id:i name:t seen_at:i")},
-	{name: "threads", id: "id", columns: columns("id:i forge:t repo:i number:i pull:v state:b due:i open:v max_comment:i " +
+	{name: "threads", id: "id", columns: columns("id:i forge:t repo:i number:i pull:v state:n due:i open:v max_comment:i " +
 		"wake_at:i owner:t lease_until:i fence:i loaded:i")},
 	{name: "seen", columns: columns("forge:t repo:i kind:t object:i")},
 	{name: "attested", columns: columns("forge:t repo:i kind:t object:i sha:b")},
 	{name: "events", id: "id", columns: columns("id:i thread:i kind:t object:i action:t ord:i sender_id:i sender_login:t " +
 		"author_id:i author_login:t body_sha:b source:t delivery:t received_at:i status:t tries:i next_at:i note:t ended_at:i")},
 	{name: "objects", columns: columns("thread:i kind:t id:i author_id:i author_login:t original_author:t body_sha:b " +
-		"created_at:i updated_at:i deleted:v keep:v data:b")},
+		"created_at:i updated_at:i deleted:v keep:v data:n")},
 	{name: "answers", columns: columns("thread:i key:t body:t trigger_kind:t trigger_id:i account:i low:v status:t after_id:i " +
 		"deadline:i next_at:i tries:i comment_id:i created_at:i note:t")},
 	{name: "audit", columns: columns("thread:i chain:i seq:i at:i entry:b prev:b hash:b")},
@@ -170,6 +170,9 @@ func (t table) scan(rows *sql.Rows) ([]any, error) {
 			values[i] = *v
 		case *[]byte:
 			values[i] = *v
+			if t.columns[i].kind == 'b' {
+				values[i] = notNil(*v) // SQLite's driver reads an empty value as nil
+			}
 		}
 	}
 	return values, nil

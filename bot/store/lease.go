@@ -13,7 +13,8 @@ import (
 const (
 	threadColumns = `t.id, t.forge, t.repo, t.number, t.pull,
 		coalesce(r.owner, ''), coalesce(r.owner_id, 0), coalesce(r.name, '')`
-	threadTables = `threads t LEFT JOIN repos r ON r.forge = t.forge AND r.repo = t.repo`
+	repoOfThread = ` LEFT JOIN repos r ON r.forge = t.forge AND r.repo = t.repo`
+	threadTables = `threads t` + repoOfThread
 )
 
 func refDest(t *ThreadRef) []any {
@@ -133,13 +134,14 @@ func hold(ctx context.Context, tx runner, l *Lease) (touched, error) {
 }
 
 // handBack is what Release sets. wake_at becomes the earliest of what the
-// thread's next worker could do: an open answer holds back all else, and a
-// waiting event all behind it, so that theirs is the time that counts. Were
-// the times of those held back counted too, a thread whose first event is in
-// retry would be acquired and released over and over until then.
+// thread's next worker could do: the first open answer holds back all else,
+// and the first waiting event all behind it, so that theirs are the times that
+// count. Were the times of those held back counted too, a thread whose first
+// event is in retry would be acquired and released over and over until then.
 const handBack = `UPDATE threads SET owner = '', lease_until = 0, loaded = 0, wake_at = CASE
 	WHEN EXISTS (SELECT 1 FROM answers a WHERE a.thread = threads.id AND a.status IN ('pending', 'claimed'))
-	THEN (SELECT min(a.next_at) FROM answers a WHERE a.thread = threads.id AND a.status IN ('pending', 'claimed'))
+	THEN (SELECT a.next_at FROM answers a WHERE a.thread = threads.id AND a.status IN ('pending', 'claimed')
+		ORDER BY a.created_at, a.key LIMIT 1)
 	ELSE (SELECT min(w.at) FROM (
 		SELECT threads.due AS at
 		UNION ALL

@@ -90,7 +90,7 @@ func Describe(databaseURL string) string {
 		return "SQLite " + path
 	}
 	u, err := url.Parse(databaseURL)
-	if err != nil {
+	if err != nil || strings.Contains(u.Path, "@") {
 		return "PostgreSQL"
 	}
 	return "PostgreSQL " + u.Host + u.EscapedPath()

@@ -16,7 +16,7 @@ func (l *ledger) Dead(ctx context.Context) (dead []DeadEvent, err error) {
 			}
 			dead = append(dead, d)
 			return nil
-		}, `SELECT `+eventColumns+`, e.note, `+threadColumns+` FROM events e JOIN `+threadTables+` ON t.id = e.thread
+		}, `SELECT `+eventColumns+`, e.note, `+threadColumns+` FROM events e JOIN threads t ON t.id = e.thread`+repoOfThread+`
 			WHERE e.status = 'dead' ORDER BY e.id`)
 	})
 	if err != nil {
@@ -59,11 +59,11 @@ func (l *ledger) Audit(ctx context.Context, thread int64) (entries []AuditRow, e
 			if err := rows.Scan(dest...); err != nil {
 				return err
 			}
-			x.At = fromMillis(at)
+			x.At, x.Prev, x.Hash = fromMillis(at), orNil(x.Prev), orNil(x.Hash)
 			entries = append(entries, x)
 			return nil
 		}, `SELECT a.chain, a.seq, a.at, a.entry, a.prev, a.hash, `+threadColumns+`
-			FROM audit a JOIN `+threadTables+` ON t.id = a.thread
+			FROM audit a JOIN threads t ON t.id = a.thread`+repoOfThread+`
 			WHERE a.thread = ? OR CAST(? AS BIGINT) = 0 ORDER BY a.thread, a.chain, a.seq`, thread, thread)
 	})
 	if err != nil {
@@ -110,11 +110,12 @@ func (l *ledger) Prune(ctx context.Context, before time.Time) (pruned int64, err
 		}
 	}
 	err = l.quietly(ctx, func(tx runner) error {
-		_, err := tx.exec(ctx, `UPDATE answers SET body = '' WHERE status = 'dead' AND created_at < ? AND body <> ''`, millis(before))
+		_, err := tx.exec(ctx, `UPDATE answers SET body = ''
+			WHERE status IN ('posted', 'dead') AND body <> '' AND created_at < ?`, millis(before))
 		return err
 	})
 	if err != nil {
-		return pruned, fmt.Errorf("drop the bodies of dead answers: %w", err)
+		return pruned, fmt.Errorf("drop the bodies of old answers: %w", err)
 	}
 	return pruned, nil
 }

@@ -66,10 +66,11 @@ type Store interface {
 	// Heartbeat extends all leases of owner by lease from now.
 	Heartbeat(ctx context.Context, owner string, lease time.Duration) error
 	// Release gives the thread back and sets wake_at to the earliest of what
-	// its next worker could do: with open answers their next_at; without, Due
-	// and the next_at of the first waiting event, which holds back those
-	// behind it. In a second statement, after the row was locked (in one,
-	// PostgreSQL loses a wake-up that commits meanwhile).
+	// its next worker could do: the next_at of the first open answer, which
+	// holds back all else; where there is none, Due and the next_at of the
+	// first waiting event, which holds back those behind it. In a second
+	// statement, after the row was locked (in one, PostgreSQL loses a wake-up
+	// that commits meanwhile).
 	Release(ctx context.Context, l *Lease) error
 	// ReleaseAll hands back every thread of owner (SIGTERM).
 	ReleaseAll(ctx context.Context, owner string) error
@@ -89,10 +90,10 @@ type Store interface {
 	// ClaimAnswer marks a pending answer as about to be posted and returns
 	// the claim, with the deadline past which no POST of it may start or live:
 	// now + ttl by the database's clock, so that a caller who measures ttl
-	// from before this call is on the safe side. NextAt becomes the deadline.
-	// An answer that is claimed already can be claimed again when its deadline
-	// has passed (ErrClaimed before); whether it was posted is the caller's to
-	// find out first.
+	// from before this call is on the safe side. NextAt becomes now. An answer
+	// that is claimed already can be claimed again when its deadline has passed
+	// (ErrClaimed before); whether it was posted is the caller's to find out
+	// first.
 	ClaimAnswer(ctx context.Context, l *Lease, key string, after int64, ttl time.Duration) (Answer, error)
 	// AnswerByComment finds the posted answer that is a comment of the forge;
 	// ErrNotFound.
@@ -127,9 +128,9 @@ type Store interface {
 	// Stats counts for /metrics and /readyz.
 	Stats(ctx context.Context) (Stats, error)
 	// Prune deletes the events that were finished before a time, and the
-	// bodies of answers that died before it. Seen keys, attested hashes, dead
-	// events and the audit log stay. It works in small transactions, and is
-	// safe to run on several replicas at once.
+	// bodies of posted and dead answers decided before it. Seen keys, attested
+	// hashes, dead events and the audit log stay. It works in small
+	// transactions, and is safe to run on several replicas at once.
 	Prune(ctx context.Context, before time.Time) (events int64, err error)
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)

@@ -119,9 +119,9 @@ CREATE TABLE answers (
     note         TEXT    NOT NULL,
     PRIMARY KEY (thread, key)
 );
-CREATE INDEX answers_open ON answers (thread, next_at) WHERE status IN ('pending', 'claimed');
+CREATE INDEX answers_open ON answers (thread, created_at, key) WHERE status IN ('pending', 'claimed');
 CREATE INDEX answers_made ON answers (thread, created_at);
-CREATE INDEX answers_dead ON answers (created_at) WHERE status = 'dead';
+CREATE INDEX answers_bodies ON answers (created_at) WHERE status IN ('posted', 'dead') AND body <> '';
 
 CREATE TABLE audit (
     thread BIGINT  NOT NULL REFERENCES threads (id),
