@@ -54,13 +54,15 @@ func (g *gate) sift() {
 		}
 	}
 	g.a.Counted = make([]Attempt, 0, counted)
-	g.a.Ignored = make([]IgnoredAttempt, 0, len(attempts)-counted+len(g.e.Excluded))
+	g.a.Ignored = make([]IgnoredAttempt, len(attempts)-counted, len(attempts)-counted+len(g.e.Excluded))
+	ignored := g.a.Ignored
 	for i := range attempts {
 		if why[i] == "" {
 			g.a.Counted = append(g.a.Counted, attempts[i])
-		} else {
-			g.a.Ignored = append(g.a.Ignored, IgnoredAttempt{Attempt: attempts[i], Why: why[i]})
+			continue
 		}
+		ignored[0].Attempt, ignored[0].Why = attempts[i], why[i] // in place: one copy
+		ignored = ignored[1:]
 	}
 	g.a.Ignored = append(g.a.Ignored, g.e.Excluded...)
 }
