@@ -1,0 +1,5 @@
+//go:build !race
+
+package comment
+
+const memoryCounts = true
