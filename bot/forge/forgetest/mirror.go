@@ -22,6 +22,34 @@ type Recorded struct {
 	p mirrored
 }
 
+// Repo is the "owner/name" the delivery speaks of, "" if it names none.
+func (r Recorded) Repo() string {
+	if r.p.Repository.ID <= 0 || r.p.Repository.Owner == nil || r.p.Repository.Name == "" {
+		return ""
+	}
+	return r.p.Repository.Owner.Login + "/" + r.p.Repository.Name
+}
+
+// Thread is the number of the issue or pull request, 0 if it names none.
+func (r Recorded) Thread() int64 {
+	if t, _ := r.p.thread(); t != nil {
+		return t.Number
+	}
+	return 0
+}
+
+// Comment is the id of the comment it is about, 0 if it is about none.
+func (r Recorded) Comment() int64 { return r.p.comment() }
+
+// Logins are the accounts the delivery names.
+func (r Recorded) Logins() []string {
+	var out []string
+	for _, a := range r.p.actors() {
+		out = append(out, a.Login)
+	}
+	return out
+}
+
 // mirrored is what a payload shows of the state.
 type mirrored struct {
 	Action      string         `json:"action"`
@@ -57,10 +85,10 @@ type mirroredText struct {
 
 // thread is the issue that a payload is about, nil if it is about none.
 func (p *mirrored) thread() (t *mirroredText, pull bool) {
-	if p.PullRequest != nil {
+	if p.Issue == nil {
 		return p.PullRequest, true
 	}
-	return p.Issue, false
+	return p.Issue, p.PullRequest != nil // a comment's payload has both
 }
 
 func (p *mirrored) actors() []*mirroredActor {
@@ -122,17 +150,17 @@ func (p *mirrored) comment() int64 {
 // Mirror brings repository, issue and comment to what a delivery shows of
 // them. No hook hears of it. What the delivery says was deleted is gone
 // afterwards.
-func (f *Forge) Mirror(r Recorded) error {
+func (f *Forge) Mirror(r Recorded) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := &r.p
-	if p.Repository.ID <= 0 || p.Repository.Owner == nil || p.Repository.Name == "" {
-		return nil // about no repository: nothing of it is on the fake
+	if r.Repo() == "" {
+		return // about no repository: nothing of it is on the fake
 	}
 	repo := f.st.mirrorRepo(p, r.At)
 	t, pull := p.thread()
 	if t == nil || t.Number <= 0 {
-		return nil
+		return
 	}
 	i := f.st.mirrorIssue(repo, t, pull)
 	switch {
@@ -142,7 +170,6 @@ func (f *Forge) Mirror(r Recorded) error {
 		f.st.comments = slices.DeleteFunc(f.st.comments, func(c *comment) bool { return c.issue == i })
 		f.st.issues = slices.DeleteFunc(f.st.issues, func(o *issue) bool { return o == i })
 	}
-	return nil
 }
 
 func (st *state) mirrorAccount(a *mirroredActor, at time.Time) {
