@@ -41,3 +41,112 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
+
+// The race of Release: an Accept that holds the thread's row commits while the
+// release waits for it. In one statement the wake-up is lost, which is why
+// Release has two.
+func TestReleaseSeesWhatCommittedMeanwhile(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		release func(s *fixture, l *Lease) error
+		lost    bool
+	}{
+		{"two statements", func(s *fixture, l *Lease) error { return s.Release(context.Background(), l) }, false},
+		{"one statement", func(s *fixture, l *Lease) error {
+			return s.quietly(context.Background(), func(tx runner) error {
+				_, err := handBackWhere(context.Background(), tx, "id = ?", l.Thread.ID)
+				return err
+			})
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := postgresFixture(t)
+			ctx := t.Context()
+			l, ev := inHand(t, s)
+			must(t, s.Commit(ctx, l, Change{Finish: done(ev.ID)}))
+			released := make(chan error, 1)
+			err := s.quietly(ctx, func(tx runner) error {
+				if _, err := accept(ctx, tx, comment(3, 13)); err != nil {
+					return err
+				}
+				go func() { released <- tt.release(s, l) }()
+				return waitUntilBlocked(ctx, s)
+			})
+			must(t, err)
+			must(t, <-released)
+			if lost := s.wakesAt(t) != 0; lost != tt.lost {
+				t.Errorf("wake-up lost: %v, want %v", lost, tt.lost)
+			}
+		})
+	}
+}
+
+// waitUntilBlocked returns when some statement waits for another's row lock.
+func waitUntilBlocked(ctx context.Context, s *fixture) error {
+	for blocked := false; !blocked; {
+		err := s.e.read(ctx, func(r runner) error {
+			return r.one(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`, nil, &blocked)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func awaitWake(t *testing.T, s *ledger, what string) {
+	t.Helper()
+	select {
+	case <-s.Wakes():
+	case <-time.After(10 * time.Second):
+		t.Fatal("not woken by " + what)
+	}
+}
+
+func TestReplicasWakeEachOther(t *testing.T) {
+	s := postgresFixture(t)
+	ctx := t.Context()
+	other := s.again(t)
+	awaitWake(t, other, "listening for the first time")
+	s.mustAccept(t, comment(3, 12))
+	awaitWake(t, other, "an accept elsewhere")
+	l := mustAcquire(t, s, "w")
+	must(t, s.Release(ctx, l))
+	awaitWake(t, other, "a release elsewhere")
+
+	// Cut off, it listens again, and looks what it missed.
+	conn := s.e.(*postgresDB).db
+	var cut int
+	err := conn.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+		WHERE query = 'LISTEN `+pgChannel+`' AND datname = current_database()`).Scan(&cut)
+	if err != nil || cut < 2 {
+		t.Fatalf("cut off %d listeners: %v", cut, err)
+	}
+	awaitWake(t, other, "listening again")
+	drain(s.Wakes())
+	if _, err := other.AcceptFound(ctx, []Incoming{comment(3, 14)}); err != nil {
+		t.Fatal(err)
+	}
+	awaitWake(t, s.ledger, "an accept by the one cut off")
+	s.mustAccept(t, comment(3, 15))
+	awaitWake(t, other, "an accept after listening again")
+}
+
+// A database that went away is an error, not a hang, and its return is
+// enough.
+func TestConnectionsComeBack(t *testing.T) {
+	s := postgresFixture(t)
+	s.mustAccept(t, comment(3, 12))
+	_, err := s.e.(*postgresDB).db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE pid <> pg_backend_pid() AND application_name = 'playbook-bot' AND datname = current_database()`)
+	must(t, err)
+	for range 20 { // each broken connection may cost one error
+		if _, err = s.Accept(t.Context(), comment(3, 13)); err == nil {
+			break
+		}
+	}
+	must(t, err)
+	if st := must1(s.Stats(t.Context())); st.Waiting != 2 {
+		t.Errorf("%d events wait", st.Waiting)
+	}
+}
