@@ -20,7 +20,8 @@ const module = "playbook-bot"
 
 // row says what one package may import beside the standard library: packages
 // of this module (by their path below it) and other modules' packages (by
-// prefix); "bot" stands for all below it too. never names parts of the standard library it must not see.
+// prefix); "bot" stands for all below it too. never names parts of the
+// standard library it must not see.
 type row struct {
 	may   []string
 	never []string
