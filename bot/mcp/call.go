@@ -125,7 +125,7 @@ func (c *Client) answered(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sess != nil && c.sess.epoch == s.epoch {
-		c.sess.answered = true
+		c.sess.proven = true
 		c.breaker.ok(c.opts.Now())
 	}
 }

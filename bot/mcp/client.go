@@ -43,7 +43,8 @@ type ClientOptions struct {
 	Environ []string
 	// Logger gets a line for each restart. Nil: none.
 	Logger *slog.Logger
-	// OnEvent is told of restarts; called from one goroutine at a time.
+	// OnEvent is told of restarts; called from one goroutine at a time, and not
+	// after Close. It must not call Close.
 	OnEvent func(Event)
 	// Now is the clock of the breaker; time.Now.
 	Now func() time.Time
@@ -95,6 +96,7 @@ type Client struct {
 	base   http.RoundTripper
 	life   context.Context // ends with Close
 	kill   context.CancelFunc
+	work   sync.WaitGroup // handshakes, with the events they emit
 
 	events sync.Mutex // serialises OnEvent
 
@@ -118,9 +120,12 @@ type session struct {
 	link  *link // nil: stdio
 	epoch Epoch
 	// ctx ends when nobody may wait on this session any longer.
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	answered bool // guarded by Client.mu: a request got an answer in it
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// proven: it is the client's first session, or a request got an answer in
+	// it. Guarded by Client.mu.
+	proven bool
+	made   time.Time
 }
 
 // flight is a handshake that several callers wait for.
@@ -211,7 +216,7 @@ func (c *Client) Reconnect(ctx context.Context) error {
 			t.CloseIdleConnections()
 		}
 		if over != nil {
-			go over.close()
+			go c.closeAll(context.Background(), over)
 		}
 	}
 	_, err := c.current(ctx, methodInitialize, true)
@@ -228,7 +233,7 @@ func (c *Client) Renew(ctx context.Context) error {
 		c.endLocked(old)
 	}
 	c.mu.Unlock()
-	closeAll(ctx, old, left)
+	c.closeAll(ctx, old, left)
 	_, err := c.current(ctx, methodInitialize, true)
 	return err
 }
@@ -243,16 +248,13 @@ func (c *Client) Close() {
 		return
 	}
 	c.closed = true
-	old, left, f := c.sess, c.left, c.flight
+	old, left := c.sess, c.left
 	c.sess, c.left = nil, nil
 	c.mu.Unlock()
 	c.kill()
-	if f != nil {
-		<-f.done // its context has just ended; what it made, it closes itself
-	}
-	ctx, stop := context.WithTimeout(context.Background(), closeTimeout)
-	defer stop()
-	closeAll(ctx, old, left)
+	c.closeAll(context.Background(), old, left)
+	// A handshake under way has lost its context, and closes what it made.
+	c.work.Wait()
 	if t, ok := c.base.(*http.Transport); ok && c.opts.Transport == nil {
 		t.CloseIdleConnections()
 	}
@@ -261,15 +263,17 @@ func (c *Client) Close() {
 // closeTimeout bounds ending a session.
 const closeTimeout = 5 * time.Second
 
-func closeAll(ctx context.Context, sessions ...*session) {
+// closeAll ends sessions and waits for it, until ctx ends or closeTimeout.
+func (c *Client) closeAll(ctx context.Context, sessions ...*session) {
+	ctx, stop := context.WithTimeout(ctx, closeTimeout)
 	var wg sync.WaitGroup
 	for _, s := range sessions {
 		if s != nil {
-			wg.Go(s.close)
+			wg.Go(func() { s.close(ctx, c.server.URL) })
 		}
 	}
 	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
+	go func() { wg.Wait(); stop(); close(done) }()
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -277,19 +281,12 @@ func closeAll(ctx context.Context, sessions ...*session) {
 }
 
 // close ends s. The SDK waits for calls in flight, so they go first.
-func (s *session) close() {
+func (s *session) close(ctx context.Context, url string) {
 	s.cancel(errReplaced)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.cs.Close() // the peer's failure to say goodbye is nobody's error
-	}()
-	late := time.NewTimer(closeTimeout)
-	defer late.Stop()
-	select {
-	case <-done:
-	case <-late.C:
+	if s.link != nil {
+		s.link.end(ctx, url, s.cs.InitializeResult().ProtocolVersion)
 	}
+	_ = s.cs.Close() // the peer's failure to say goodbye is nobody's error
 }
 
 // errReplaced is the cause with which calls on a session left behind end.
@@ -306,15 +303,14 @@ func (c *Client) end(s *session) {
 	}
 	old := c.sess
 	now := c.opts.Now()
-	if old.answered {
+	if old.proven || now.Sub(old.made) > breakerWindow {
 		c.breaker.restart(now)
 	} else {
 		c.breaker.strike(now, ErrSessionExpired)
 	}
 	c.endLocked(old)
 	c.mu.Unlock()
-	old.link.silence()
-	go old.close()
+	go c.closeAll(context.Background(), old)
 }
 
 // endLocked moves the epoch on, before any replacement is begun: from here on
@@ -338,11 +334,11 @@ func (c *Client) detach(s *session) {
 	}
 	c.sess = nil
 	if id != "" {
-		c.resume = &resumption{id: id, result: result, answered: s.answered}
+		c.resume = &resumption{id: id, result: result, proven: s.proven}
 	}
 	c.mu.Unlock()
-	s.link.silence()
-	go s.close()
+	s.link.keep()
+	go c.closeAll(context.Background(), s)
 }
 
 // current gives the session in force. Where there is none it starts a
@@ -367,7 +363,8 @@ func (c *Client) current(ctx context.Context, method string, force bool) (*sessi
 			}
 			f = &flight{done: make(chan struct{})}
 			c.flight = f
-			go c.handshake(f, c.resume)
+			resume := c.resume
+			c.work.Go(func() { c.handshake(f, resume) })
 		}
 		c.mu.Unlock()
 		select {
@@ -407,11 +404,11 @@ func (c *Client) handshake(f *flight, resume *resumption) {
 	case c.closed:
 		err = &CallError{Method: methodInitialize, Fate: NotSent, Why: ErrClosed.Error(), kinds: []error{ErrClosed}}
 	default:
-		s.answered = resume != nil && resume.answered
+		s.proven = first || resume != nil && resume.proven
 		c.installLocked(s)
 	}
 	if err != nil && s != nil {
-		defer s.close()
+		defer c.closeAll(context.Background(), s)
 	}
 	f.err = err
 	c.flight = nil
@@ -439,7 +436,7 @@ func (c *Client) installLocked(s *session) {
 	}
 	c.moved, c.lastID, c.resume = false, id, nil
 	c.state.started = true
-	s.epoch = c.epoch
+	s.epoch, s.made = c.epoch, c.opts.Now()
 	c.sess = s
 }
 

@@ -48,7 +48,7 @@ type link struct {
 	mu       sync.Mutex
 	id       string // as initialize issued it
 	expired  bool   // a request that carried id was answered 404
-	silenced bool   // no DELETE: the session is gone, or is deleted elsewhere
+	over     bool   // no DELETE any more: sent, or the session lives on elsewhere
 	streamed bool   // the GET stream once was answered with success
 	tooLarge bool
 	badID    bool
@@ -58,9 +58,9 @@ type link struct {
 // the handshake is answered from here and nothing is sent. The SDK has no
 // other way to attach to a session, and a broken connection is no expiry.
 type resumption struct {
-	id       string
-	result   json.RawMessage // the InitializeResult of the real handshake
-	answered bool            // see session
+	id     string
+	result json.RawMessage // the InitializeResult of the real handshake
+	proven bool            // see session
 }
 
 // trace is what link saw of one call.
@@ -107,7 +107,9 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	}
-	if req.Method == http.MethodDelete && l.isSilenced() {
+	if req.Method == http.MethodDelete && req.Context().Value(endKey{}) == nil {
+		// The SDK ends the session by itself when its connection breaks, also
+		// where the session still stands. Only end does.
 		return localAnswer(req, http.StatusNoContent, nil), nil
 	}
 	tr := new(trace)
@@ -280,18 +282,42 @@ func (l *link) remember(id string) {
 
 func (l *link) expire() {
 	l.mu.Lock()
-	l.expired, l.silenced = true, true
+	l.expired = true
 	l.mu.Unlock()
 }
 
-func (l *link) silence() {
+// keep leaves the session standing whatever becomes of this connection.
+func (l *link) keep() {
 	l.mu.Lock()
-	l.silenced = true
+	l.over = true
 	l.mu.Unlock()
+}
+
+type endKey struct{}
+
+// end tells the server, once, that the session is over: DELETE, bounded by ctx.
+// What comes of it is nobody's error.
+func (l *link) end(ctx context.Context, url, protocol string) {
+	l.mu.Lock()
+	id, skip := l.id, l.over || l.expired || l.id == ""
+	l.over = true
+	l.mu.Unlock()
+	if skip {
+		return
+	}
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, endKey{}, true), http.MethodDelete, url, nil)
+	if err != nil {
+		return
+	}
+	req.Header.Set(sessionHeader, id)
+	req.Header.Set("Mcp-Protocol-Version", protocol)
+	client := http.Client{Transport: l, CheckRedirect: sameOrigin}
+	if resp, err := client.Do(req); err == nil {
+		resp.Body.Close()
+	}
 }
 
 func (l *link) hasStreamed() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.streamed }
-func (l *link) isSilenced() bool  { l.mu.Lock(); defer l.mu.Unlock(); return l.silenced }
 
 // facts are link's flags, copied.
 type facts struct{ expired, tooLarge, badID bool }
