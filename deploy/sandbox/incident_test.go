@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 func TestIncident(t *testing.T) {
 	repo, b, err := newIncident(t.Context(), box)
 	ok(t, err)
+	// The conversations have one of the same name.
+	t.Cleanup(func() { ok(t, repo.Delete(context.WithoutCancel(t.Context()))) })
 	ok(t, b.Start(t.Context()))
 	defer func() { ok(t, b.Stop()) }()
 	var shown bytes.Buffer

@@ -243,6 +243,14 @@ func (r *Repo) Rename(ctx context.Context, name string) error {
 	return err
 }
 
+// Delete removes the repository, so that its name can be used again.
+func (r *Repo) Delete(ctx context.Context) error {
+	return r.do(ctx, r.Owner, "delete", func(c *sdk.Client) error {
+		_, err := c.DeleteRepo(r.Org, r.Name)
+		return err
+	})
+}
+
 // Archive makes the repository read-only.
 func (r *Repo) Archive(ctx context.Context) error {
 	return r.do(ctx, r.Owner, "archive", func(c *sdk.Client) error {

@@ -155,6 +155,10 @@ ISSUE_INDEXER_TYPE = db
 [queue]
 TYPE = channel
 
+; one delivery after the other, so that a test can tell that none is left
+[queue.webhook_sender]
+MAX_WORKERS = 1
+
 [log]
 MODE = console
 LEVEL = warn

@@ -1,0 +1,193 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"playbook-bot/bot"
+	"playbook-bot/bot/forge/gitea"
+	"playbook-bot/bot/golden"
+	"playbook-bot/bot/store"
+	"playbook-bot/bot/webhook"
+	"playbook-bot/deploy/sandbox/internal/tracker"
+)
+
+// TestConversations plays the golden conversations, which the root's tests
+// play on the fake forge, on the real Gitea.
+func TestConversations(t *testing.T) {
+	barrier := newBarrier(t)
+	fakeOnly := 0
+	for _, sc := range golden.Files(t, filepath.Join(box.tree.Bot, "bot", "testdata", "conversations")) {
+		t.Run(strings.TrimSuffix(filepath.Base(sc.Name), ".txtar"), func(t *testing.T) {
+			if sc.FakeOnly != "" {
+				fakeOnly++
+				t.Skip("fake only: " + sc.FakeOnly)
+			}
+			golden.Run(t, newWorld(t, sc, barrier), sc)
+		})
+	}
+	t.Logf("%d of these scenarios run on the fake forge only", fakeOnly)
+}
+
+// world is a golden.World on the real Gitea. The bot is in this process, for
+// then it can be told to work until nothing is left: that it says nothing
+// after a text is a thing to wait for as much as an answer is. It is made of
+// the same parts as the program, which TestIncident runs.
+type world struct {
+	t       *testing.T
+	repo    *tracker.Repo
+	bot     *bot.Bot
+	ledger  store.Store
+	barrier *barrier
+}
+
+var _ golden.World = (*world)(nil)
+
+func newWorld(t *testing.T, sc *golden.Scenario, barrier *barrier) *world {
+	t.Helper()
+	ctx := t.Context()
+	org, name, _ := strings.Cut(golden.RepoName, "/")
+	spec := tracker.RepoSpec{Org: org, Name: name, Owner: "olivia", People: []tracker.Person{{Login: botLogin, Permission: sc.BotPerm}}}
+	for _, p := range sc.People {
+		spec.People = append(spec.People, tracker.Person{Login: p.Login, Permission: p.Permission})
+	}
+	repo := must(box.gitea.NewRepo(ctx, spec))(t)
+	// The next scenario has a repository of the same name.
+	t.Cleanup(func() { ok(t, repo.Delete(context.WithoutCancel(ctx))) })
+
+	token := must(box.gitea.Token(ctx, botLogin, tracker.BotScopes))(t)
+	client := must(gitea.New(gitea.Config{BaseURL: box.gitea.URL, Token: func() string { return token }}))(t)
+	ledger := must(store.Open(ctx, "sqlite::memory:", store.Options{}))(t)
+	t.Cleanup(func() { ok(t, ledger.Close()) })
+	b, intake, err := golden.Assemble(sc, golden.Parts{Forge: client, Ledger: ledger, Settle: time.Second,
+		Change: func(c *bot.Config) { c.Log = slog.New(slog.NewTextHandler(t.Output(), nil)) }})
+	ok(t, err)
+	server := httptest.NewServer(intake)
+	t.Cleanup(server.Close)
+	ok(t, repo.Hook(ctx, server.URL+webhook.HookPath("gitea", webhook.ScopeRepo, repo.ID),
+		webhook.HookSecret(golden.Secret, "gitea", webhook.ScopeRepo, repo.ID)))
+	return &world{t: t, repo: repo, bot: b, ledger: ledger, barrier: barrier}
+}
+
+// soon is what the bot is waited for: retries and second looks are due within
+// it, the ends of approvals are not.
+const soon = 15 * time.Second
+
+// settle lets deliveries arrive and the bot work until neither has anything
+// left to do soon.
+func (w *world) settle(err error) error {
+	if err != nil {
+		return err
+	}
+	ctx := bounded(w.t, "the bot to finish")
+	for {
+		if err := w.barrier.pass(ctx); err != nil {
+			return err
+		}
+		if err := w.bot.Drain(ctx); err != nil {
+			return err
+		}
+		next, err := w.ledger.NextWake(ctx)
+		if err != nil {
+			return err
+		}
+		wait := time.Until(next)
+		if next.IsZero() || wait > soon {
+			break
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	// What the bot did is delivered to it as well.
+	if err := w.barrier.pass(ctx); err != nil {
+		return err
+	}
+	return w.bot.Drain(ctx)
+}
+
+func (w *world) Open(as, title, body string) (int64, error) {
+	number, err := w.repo.Open(w.t.Context(), as, title, body)
+	return number, w.settle(err)
+}
+
+func (w *world) Comment(as string, number int64, body string) error {
+	_, err := w.repo.Comment(w.t.Context(), as, number, body)
+	return w.settle(err)
+}
+
+func (w *world) EditIssue(as string, number int64, body string) error {
+	return w.settle(w.repo.EditIssue(w.t.Context(), as, number, "", body))
+}
+
+func (w *world) EditComment(as string, _, id int64, body string) error {
+	return w.settle(w.repo.EditComment(w.t.Context(), as, id, body))
+}
+
+func (w *world) DeleteComment(as string, _, id int64) error {
+	return w.settle(w.repo.DeleteComment(w.t.Context(), as, id))
+}
+
+func (w *world) SetClosed(as string, number int64, closed bool) error {
+	return w.settle(w.repo.SetClosed(w.t.Context(), as, number, closed))
+}
+
+func (w *world) Thread(number int64) ([]golden.Post, error) {
+	thread, err := w.repo.Thread(w.t.Context(), number)
+	if err != nil {
+		return nil, err
+	}
+	var posts []golden.Post
+	for _, e := range thread.Entries[1:] {
+		posts = append(posts, golden.Post{ID: e.ID, Author: e.Author, Body: e.Body})
+	}
+	return posts, nil
+}
+
+func (w *world) BotLogin() string { return botLogin }
+
+func (w *world) Genuine(number int64, p golden.Post) bool {
+	return bot.Genuine([]string{golden.Secret}, "gitea", w.repo.ID, number, p.Body)
+}
+
+func (w *world) End(number int64) (string, error) {
+	thread, err := w.repo.Thread(w.t.Context(), number)
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(thread.Labels)
+	var out strings.Builder
+	fmt.Fprintf(&out, "labels: %s\n", strings.Join(thread.Labels, " "))
+	for i, e := range thread.Entries {
+		what := fmt.Sprintf("comment %d", i)
+		if e.ID == 0 {
+			what = "issue"
+		} else if e.Author == botLogin {
+			continue
+		}
+		reactions, err := w.repo.Reactions(w.t.Context(), number, e.ID)
+		if err != nil {
+			return "", err
+		}
+		var own []string
+		for content, by := range reactions {
+			if slices.Contains(by, botLogin) {
+				own = append(own, content)
+			}
+		}
+		slices.Sort(own)
+		fmt.Fprintf(&out, "%s: %s\n", what, strings.Join(own, " "))
+	}
+	return out.String(), nil
+}
