@@ -167,8 +167,9 @@ func TestSignatureHeaders(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, d := range recorded(f) {
-		f.Add(d.Header.Get("X-Gitea-Event"), d.Body)
+	list := recorded(f)
+	for _, name := range []string{"comment-edited-by-other", "issues-closed"} { // few: long seeds are slow to minimise
+		f.Add(list[name].Header.Get("X-Gitea-Event"), list[name].Body)
 	}
 	f.Add("issues", []byte(`{"action":"opened","issue":{"number":1},"repository":{"id":1}}`))
 	f.Fuzz(func(t *testing.T, event string, body []byte) {

@@ -298,3 +298,42 @@ func TestBodiesThatSayNothingAreNotSent(t *testing.T) {
 		t.Errorf("%v, %v after %d calls", err, err2, len(f.Calls()))
 	}
 }
+
+// TestAGatewaysPageIsNoSuccess: calls without a result look at no body.
+func TestAGatewaysPageIsNoSuccess(t *testing.T) {
+	f := newFixture(t)
+	for _, tt := range []struct {
+		kind string
+		call func() error
+	}{
+		{"reaction.remove", func() error {
+			return f.c.React(t.Context(), f.repo.ID, f.issue, forge.Object{Kind: forge.ObjectComment, ID: f.comment}, forge.ReactionSeen, false)
+		}},
+		{"comment.delete", func() error { return f.c.DeleteComment(t.Context(), f.repo.ID, f.comment) }},
+	} {
+		f.OrderKind(tt.kind, forgetest.GatewayPage(200))
+		var e *forge.Error
+		if err := tt.call(); !errors.As(err, &e) || !errors.Is(err, forge.ErrRetry) || !e.Ambiguous || e.FromForge {
+			t.Errorf("%s: %v", tt.kind, err)
+		}
+		if err := tt.call(); err != nil {
+			t.Errorf("%s without the page: %v", tt.kind, err)
+		}
+	}
+}
+
+// TestALabelDeletedMeanwhileIsOff: it was on the issue when that was read.
+func TestALabelDeletedMeanwhileIsOff(t *testing.T) {
+	f := newFixture(t)
+	if err := f.c.SetLabels(t.Context(), f.repo.ID, f.issue, []string{"recovery/approved"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.OrderKind("label.remove", forgetest.Answer(422))
+	if err := f.c.SetLabels(t.Context(), f.repo.ID, f.issue, nil, []string{"recovery/approved"}); err != nil {
+		t.Error(err)
+	}
+	f.OrderKind("label.remove", forgetest.Answer(500))
+	if err := f.c.SetLabels(t.Context(), f.repo.ID, f.issue, nil, []string{"recovery/approved"}); !errors.Is(err, forge.ErrRetry) {
+		t.Errorf("a server error: %v", err)
+	}
+}

@@ -81,7 +81,11 @@ func (c *Client) React(ctx context.Context, repoID, number int64, obj forge.Obje
 		kind = "reaction.remove"
 	}
 	what := write(kind, "react on %s %d of repository %d", obj.Kind, obj.ID, repoID)
-	_, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
+	maxAge := trustName
+	if obj.Kind == forge.ObjectComment {
+		maxAge = 0 // comment ids are the server's: under another's name it is not found
+	}
+	_, _, err := c.inRepo(ctx, what, repoID, maxAge, func(t target) (err error) {
 		switch {
 		case obj.Kind == forge.ObjectComment && on:
 			_, _, err = t.api.PostIssueCommentReaction(t.owner(), t.name(), obj.ID, string(r))
@@ -151,11 +155,12 @@ func (c *Client) SetLabels(ctx context.Context, repoID, number int64, add, remov
 			continue
 		}
 		what := write("label.remove", "take a label off issue %d of repository %d", number, repoID)
-		_, _, err := c.inRepo(ctx, what, repoID, 0, func(t target) error {
+		ex, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) error {
 			_, err := t.api.DeleteIssueLabel(t.owner(), t.name(), number, id)
 			return err
 		})
-		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		// 422: the label was deleted from the repository meanwhile.
+		if err != nil && !errors.Is(err, forge.ErrNotFound) && ex.status != http.StatusUnprocessableEntity {
 			return err
 		}
 	}

@@ -43,12 +43,6 @@ func (w *world) edit(t *testing.T, as Role, id int64, body string) {
 	mustDo(t, err)
 }
 
-func (w *world) deleteComment(t *testing.T, as Role, id int64) {
-	t.Helper()
-	_, err := w.api(t, as).DeleteIssueComment(w.repo.Owner, w.repo.Name, id)
-	mustDo(t, err)
-}
-
 func (w *world) setState(t *testing.T, as Role, number int64, state sdk.StateType) {
 	t.Helper()
 	_, _, err := w.api(t, as).EditIssue(w.repo.Owner, w.repo.Name, number, sdk.EditIssueOption{State: &state})
