@@ -321,3 +321,24 @@ func TestAssessmentJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsOfTheCases is shared cases 1 to 4 as far as the policy goes.
+func TestRequestsOfTheCases(t *testing.T) {
+	a := Default().AssessEscalation(full(Escalation{Target: "mcp-search", Symptoms: []string{"stale_capability"}, Standing: admin, Actor: "ada", Request: "41/1"}))
+	if a.Code != CodeAttemptLogMissing || *a.Rung != 9 || a.Next != "capability_refresh" || a.Missing[0].Post != "/attempt capability_refresh insufficient" ||
+		a.Matrix.Why != "rank 9 needs admin; ada has admin" || a.Reasons[0] != "no narrower attempt in the log" {
+		t.Errorf("case 1: %+v", a)
+	}
+	rolling := full(Escalation{Action: "rolling_mcp_restart", Target: "search", Standing: admin, Attempts: []Attempt{try("client_reconnect", "insufficient", 0)}})
+	if a = Default().AssessEscalation(rolling); a.Code != CodeAllowedAttemptLog {
+		t.Errorf("case 2, admin: %s", a.Code)
+	}
+	rolling.Standing.Permission, rolling.Request = PermissionWrite, "41/2"
+	if a = Default().AssessEscalation(rolling); a.Code != CodeClassMatrixDenied || len(a.Missing) != 1 || a.Missing[0].Post != "/endorse 41/2" || a.Missing[0].Who != "an account with admin" {
+		t.Errorf("case 2, writer: %s, %+v", a.Code, a.Missing)
+	}
+	held := load(t, "  controller: []", "  controller: [ops/oncall]")
+	if a = held.AssessEscalation(rolling); a.Missing[0].Who != "an account with admin or the role controller" {
+		t.Errorf("who = %q", a.Missing[0].Who)
+	}
+}

@@ -56,16 +56,13 @@ type Lease struct{ ID, Holder, Namespace string }
 // Worker is a process that serves a namespace.
 type Worker struct{ ID, Namespace string }
 
-// maxInventory is the largest inventory that is read, in bytes.
-const maxInventory = 4 << 20
-
 // ParseInventory reads an inventory: JSON (comments and trailing commas are
 // fine) or YAML. Unknown keys are tolerated; keys that claim standing or
 // authorization are ignored, and EvaluateRestartImpact notes it. Every other
 // fault is an error that names line and field.
 func ParseInventory(text []byte) (Inventory, error) {
-	if len(text) > maxInventory {
-		return Inventory{}, fmt.Errorf("reading inventory: longer than %d bytes", maxInventory)
+	if len(text) > maxJSON {
+		return Inventory{}, fmt.Errorf("reading inventory: longer than %d bytes", maxJSON)
 	}
 	var docs []node
 	var serr *syntaxError

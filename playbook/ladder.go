@@ -80,7 +80,7 @@ func (d *decoder) rung(item node, path string, roles map[string]bool) (Rung, *ru
 		Roles:       d.texts(m["roles"], path+".roles", codeRE),
 		FullRestart: d.boolean(m["full_restart"], path+".full_restart"),
 		Blast:       BlastTarget,
-		phrases:     d.texts(m["phrases"], path+".phrases", nil),
+		phrases:     asWords(d.texts(m["phrases"], path+".phrases", nil)),
 	}
 	standing := d.oneOf(d.need(m, item, path, "standing"), path+".standing", "none", "read", "write", "admin", "owner")
 	r.Standing, _ = ParsePermission(standing)

@@ -136,7 +136,7 @@ func (d *decoder) outcomes(p *Playbook, n *node) {
 			kind:       OutcomeKind(d.oneOf(d.need(m, item, path, "kind"), path+".kind", "counts", "recovered", "neutral")),
 			notOnGated: d.boolean(m["not_on_gated"], path+".not_on_gated"),
 			synonyms:   d.texts(m["synonyms"], path+".synonyms", nil),
-			phrases:    d.texts(m["phrases"], path+".phrases", nil),
+			phrases:    asWords(d.texts(m["phrases"], path+".phrases", nil)),
 		}
 		kinds[o.kind] = true
 		for j, s := range append([]string{o.name}, o.synonyms...) {
@@ -182,6 +182,7 @@ func (d *decoder) symptoms(p *Playbook, n *node) {
 			d.fail(item.line, path+".code", "%s stands twice", quote(s.code))
 		}
 		p.bySymptom[s.code] = len(p.symptoms)
+		s.words = asWords(s.phrases)
 		p.symptoms = append(p.symptoms, s)
 	}
 }

@@ -73,6 +73,9 @@ func (e *syntaxError) Error() string {
 // refused: a record has no use for them, and they are how a small text becomes
 // a large one.
 func parseYAML(text string) ([]node, *syntaxError) {
+	if line := tooDeep(text); line > 0 {
+		return nil, &syntaxError{line: line, why: fmt.Sprintf("more than %d brackets are open", 2*maxDepth)}
+	}
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	var docs []node
 	for {
@@ -93,6 +96,24 @@ func parseYAML(text string) ([]node, *syntaxError) {
 		}
 		docs = append(docs, n)
 	}
+}
+
+// tooDeep gives the line on which more brackets are open than any record has;
+// 0 where there is none. The parser would find out in quadratic time, seconds
+// for 128 KiB. Brackets inside text count too: nobody's reason has 64 open.
+func tooDeep(text string) int {
+	open := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{', '[':
+			if open++; open > 2*maxDepth {
+				return 1 + strings.Count(text[:i], "\n")
+			}
+		case '}', ']':
+			open = max(0, open-1)
+		}
+	}
+	return 0
 }
 
 func fromYAML(y *yaml.Node, depth int) (node, *syntaxError) {

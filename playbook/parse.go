@@ -65,14 +65,17 @@ func (p *Playbook) ReadAttempts(text string, c Context) ParsedAttempts {
 	return p.ParseAttempts(text, "attempts", c)
 }
 
-// maxBlock is the largest block that is parsed, in bytes: 200 records with
-// 1,000 characters of reason. The YAML parser needs some 200 bytes of memory
-// for each byte of a hostile text.
-const maxBlock = 256 << 10
+// The largest texts that are parsed, in bytes. The YAML parser needs some 400
+// bytes of memory for each byte of a hostile text; 128 KiB still hold 200
+// records with 500 characters of reason each. Files are better given as JSON.
+const (
+	maxYAML = 128 << 10
+	maxJSON = 4 << 20
+)
 
 func parseBlock(text, lang string) ([]node, *syntaxError) {
-	if len(text) > maxBlock {
-		return nil, &syntaxError{line: 1, why: fmt.Sprintf("the block is longer than %d KiB", maxBlock>>10)}
+	if len(text) > maxJSON {
+		return nil, &syntaxError{line: 1, why: fmt.Sprintf("the text is longer than %d MiB", maxJSON>>20)}
 	}
 	lang = strings.ToLower(strings.TrimSpace(lang))
 	var jsonErr *syntaxError
@@ -85,6 +88,9 @@ func parseBlock(text, lang string) ([]node, *syntaxError) {
 	}
 	if jsonErr != nil && (strings.HasPrefix(lang, "json") || strings.Contains(text, `"`)) {
 		return nil, jsonErr
+	}
+	if len(text) > maxYAML {
+		return nil, &syntaxError{line: 1, why: fmt.Sprintf("YAML is read up to %d KiB; write it as JSON, or in several blocks", maxYAML>>10)}
 	}
 	docs, err := parseYAML(strings.ReplaceAll(text, "\u00a0", " "))
 	if err != nil && jsonErr != nil {
@@ -158,8 +164,18 @@ type reader struct {
 	out      ParsedAttempts
 }
 
+// maxRejections is how many rejections one text gets; what comes after them is
+// not read, and the last one says so.
+const maxRejections = 100
+
 func (r *reader) reject(line int, why, cure string) {
 	r.about = true
+	switch n := len(r.out.Rejections); {
+	case n == maxRejections:
+		why, cure = fmt.Sprintf("more than %d faults: nothing is read from this line on", maxRejections), ""
+	case n > maxRejections:
+		return
+	}
 	r.out.Rejections = append(r.out.Rejections, RejectedText{Line: line, Problem: Problem{Why: why, Suggestion: cure}})
 }
 
@@ -174,28 +190,21 @@ func (r *reader) sounds(text string) bool {
 // the keys were action and outcome themselves, not synonyms.
 func (r *reader) scan(text string) (raw RawAttempt, container, own bool) {
 	names := 0
+	into := map[string]*string{"action": &raw.Action, "outcome": &raw.Outcome, "reason": &raw.Reason, "target": &raw.Target}
 	keysIn(text, func(key string, colon int) bool {
-		if key == "prior_recovery_attempts" {
-			container = true
-		}
-		value := text[colon+1:]
-		if end := strings.IndexAny(value, "\n\r,}]"); end >= 0 {
-			value = value[:end]
-		}
-		value = strings.Trim(plain(value, 200), ` "'`)
-		switch fieldNames[key] {
-		case "action":
-			setOnce(&raw.Action, value)
-		case "outcome":
-			setOnce(&raw.Outcome, value)
-		case "reason":
-			setOnce(&raw.Reason, value)
-		case "target":
-			setOnce(&raw.Target, value)
-		}
+		container = container || key == "prior_recovery_attempts"
 		if key == "action" || key == "outcome" {
 			names++
 		}
+		value := into[fieldNames[key]]
+		if value == nil || *value != "" {
+			return true
+		}
+		rest := text[colon+1 : min(len(text), colon+300)]
+		if end := strings.IndexAny(rest, "\n\r,}]"); end >= 0 {
+			rest = rest[:end]
+		}
+		*value = strings.Trim(plain(rest, 200), ` "'`)
 		return true
 	})
 	return raw, container, names >= 2

@@ -10,7 +10,9 @@ import (
 // object that holds the list.
 func (r *reader) documents(docs []node) {
 	for i := range docs {
-		r.document(&docs[i])
+		if !r.full() {
+			r.document(&docs[i])
+		}
 	}
 	if r.demanded {
 		r.about = true
@@ -127,6 +129,9 @@ func (r *reader) list(n *node) {
 	}
 	for i := range n.items {
 		item := &n.items[i]
+		if r.full() {
+			return
+		}
 		if item.kind == objectNode {
 			r.record(item)
 		} else {
@@ -134,6 +139,9 @@ func (r *reader) list(n *node) {
 		}
 	}
 }
+
+// full reports whether nothing more is read.
+func (r *reader) full() bool { return len(r.out.Rejections) > maxRejections }
 
 // relocate gives all of a document read out of a string that string's line.
 func relocate(n *node, line int) {

@@ -73,8 +73,8 @@ type Rung struct {
 	// Blast is what ends with it.
 	Blast Blast `json:"blast"`
 
-	phrases []string
-	whyGate string // why an attempt on this rung with a denied outcome is ignored
+	phrases []string // as wordsOf gives them
+	whyGate string   // why an attempt on this rung with a denied outcome is ignored
 }
 
 // Blast is how far a rung's effect reaches.
@@ -102,13 +102,13 @@ type outcome struct {
 	kind       OutcomeKind
 	notOnGated bool
 	synonyms   []string
-	phrases    []string
+	phrases    []string // as wordsOf gives them
 }
 
 type symptom struct {
 	code, meaning, example string
-	phrases                []string
-	first                  int // rank; -1: none
+	phrases, words         []string // as written, and as wordsOf gives them
+	first                  int      // rank; -1: none
 	advice                 string
 }
 

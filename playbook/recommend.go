@@ -109,7 +109,7 @@ func (p *Playbook) symptomsLike(s string) []string {
 	codes := make([]string, len(p.symptoms))
 	for i := range p.symptoms {
 		codes[i] = p.symptoms[i].code
-		n := max(phraseIn(words, p.symptoms[i].phrases), phraseIn(spaced, p.symptoms[i].phrases))
+		n := max(phraseIn(words, p.symptoms[i].words), phraseIn(spaced, p.symptoms[i].words))
 		if n > 0 {
 			hits = append(hits, hit{codes[i], n})
 		}

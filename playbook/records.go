@@ -43,7 +43,7 @@ func (p *Playbook) build(raw RawAttempt, c Context) (Attempt, []string, []fieldP
 
 	a := Attempt{RecordedBy: c.Author, PostedAt: utc(c.At), RecordedAt: utc(c.At)}
 	a.Reason, a.Cut = cutReason(raw.Reason)
-	a.Kill = isKillAction(raw.Action) || statesKill(raw.Reason) || statesKill(raw.Outcome)
+	a.Kill = isKillAction(raw.Action) || statesKill(a.Reason) || statesKill(raw.Outcome[:min(len(raw.Outcome), MaxReason)])
 
 	var known bool
 	if a.Action, known = p.NormalizeAction(raw.Action); !known && a.Kill {

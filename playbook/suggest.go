@@ -43,6 +43,7 @@ func (p *Playbook) NormalizeOutcome(s string) (outcome string, ok bool) {
 // SuggestActions gives up to three actions that an unknown spelling may have
 // meant, likeliest first.
 func (p *Playbook) SuggestActions(s string) []string {
+	s = s[:min(len(s), MaxReason)]
 	words := wordsOf(strings.ReplaceAll(latin(s), "_", " "))
 	longest, byPhrase := 0, ""
 	for i := range p.rungs {
@@ -92,6 +93,7 @@ func firstThree(names []string) []string {
 // SuggestOutcomes gives up to three outcomes that an unknown spelling may have
 // meant, likeliest first.
 func (p *Playbook) SuggestOutcomes(s string) []string {
+	s = s[:min(len(s), MaxReason)]
 	words := wordsOf(strings.ReplaceAll(latin(s), "_", " "))
 	longest, byPhrase := 0, ""
 	var names []string
@@ -108,14 +110,11 @@ func (p *Playbook) SuggestOutcomes(s string) []string {
 		out = append(out, byPhrase)
 	}
 	out = append(out, nearest(s, names)...)
-	for synonym, i := range p.bySynonym {
-		if synonym != p.outcomes[i].name && len(nearest(s, []string{synonym})) > 0 {
-			if !slices.Contains(out, p.outcomes[i].name) {
-				out = append(out, p.outcomes[i].name)
-			}
+	for i := range p.outcomes {
+		if len(nearest(s, p.outcomes[i].synonyms)) > 0 {
+			out = append(out, p.outcomes[i].name)
 		}
 	}
-	slices.SortStableFunc(out[min(1, len(out)):], strings.Compare)
 	return firstThree(out)
 }
 

@@ -219,13 +219,22 @@ func wordsOf(s string) string {
 	return b.String()
 }
 
-// phraseIn gives the length of the longest phrase found whole in the words of
-// a text, 0 for none.
+// asWords gives each phrase as wordsOf does.
+func asWords(phrases []string) []string {
+	out := make([]string, len(phrases))
+	for i, phrase := range phrases {
+		out[i] = wordsOf(phrase)
+	}
+	return out
+}
+
+// phraseIn gives the length of the longest phrase found whole in a text, 0 for
+// none. Both are as wordsOf gives them.
 func phraseIn(words string, phrases []string) int {
 	longest := 0
 	for _, phrase := range phrases {
-		if w := wordsOf(phrase); len(w) > 2 && strings.Contains(words, w) {
-			longest = max(longest, len(w))
+		if len(phrase) > max(2, longest) && strings.Contains(words, phrase) {
+			longest = len(phrase)
 		}
 	}
 	return longest
