@@ -26,7 +26,8 @@ func (a *app) explain() *cobra.Command {
 		Long: `explain reads the Markdown of a comment or issue, and prints what in it is
 meant for the bot: commands, attempt records, the restart-request form, and
 what it could not take, each with its line and a line that works as pasted. It
-runs nothing. FILE "-" is standard input.
+runs nothing. FILE "-" is standard input. A form counts only in an issue's own
+text, and is shown here wherever it stands.
 
 Where a record names no actor or time, the author's and the text's are taken:
 say them with --author and --at. Without, such a record has none.

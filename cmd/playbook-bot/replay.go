@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -38,9 +39,9 @@ func (a *app) replay() *cobra.Command {
 		Short:   "Run recorded deliveries through the bot, and print what it would answer",
 		Long: `replay reads recorded deliveries (NAME.json is a body, byte for byte,
 NAME.headers its headers) and runs them through the real intake and worker, in
-the order in which they happened, against a forge in memory that holds what
-they speak of. It prints the status each delivery got and the answers the bot
-would post. Nothing leaves the program.
+the order in which they happened (within a second: by name), against a forge in
+memory that holds what they speak of. It prints the status each delivery got
+and the answers the bot would post. Nothing leaves the program.
 
 The signatures are verified: with --secret if all hooks had that one, else with
 the secrets derived from PLAYBOOK_SECRET. A recording does not say who may do
@@ -134,10 +135,10 @@ func (r *replay) close() {
 	_ = r.db.Close() // in memory: nothing to lose
 }
 
+// newReplay makes the forge that the deliveries speak of, and the bot on it.
 func (a *app) newReplay(ctx context.Context, p *playbook.Playbook, deliveries []forgetest.Delivery, f replayFlags) (*replay, error) {
 	r := &replay{login: f.bot, posted: map[int64]bool{}}
-	clock := func() time.Time { return r.now }
-	r.fake = forgetest.New(clock)
+	r.fake = forgetest.New(r.clock)
 	var err error
 	if r.recorded, err = r.fake.Prepare(deliveries); err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func (a *app) newReplay(ctx context.Context, p *playbook.Playbook, deliveries []
 		}
 	}
 	if len(repos) == 0 {
-		return nil, fmt.Errorf("none of the deliveries names a repository")
+		return nil, errors.New("none of the deliveries names a repository")
 	}
 	if r.permissions, err = permissions(f.permissions, logins); err != nil {
 		return nil, err
@@ -163,35 +164,45 @@ func (a *app) newReplay(ctx context.Context, p *playbook.Playbook, deliveries []
 	if err != nil {
 		return nil, err
 	}
-	renderer, err := templates.New(templates.Options{Playbook: p})
-	if err != nil {
-		return nil, err
-	}
-	token := r.fake.Token(f.bot)
-	client, err := gitea.New(gitea.Config{BaseURL: r.fake.Host, HTTP: r.fake.Client(), Now: clock, Token: func() string { return token }})
-	if err != nil {
-		return nil, err
-	}
-	if r.db, err = store.Open(ctx, "sqlite::memory:", store.Options{Now: clock}); err != nil {
+	if r.db, err = store.Open(ctx, "sqlite::memory:", store.Options{Now: r.clock}); err != nil {
 		return nil, fmt.Errorf("open a database in memory: %w", err)
 	}
-	log := newLogger(a.stderr, slog.LevelWarn, "text")
-	r.bot, err = bot.New(bot.Config{
-		Forges: map[string]bot.Forge{client.Name(): client}, Ledger: r.db, Playbook: p, Renderer: renderer,
-		Repositories: repos, Secrets: func() []string { return secrets }, Owner: "replay", Now: clock, Log: log,
-	})
-	if err != nil {
+	cfg := bot.Config{
+		Ledger: r.db, Playbook: p, Repositories: repos, Secrets: func() []string { return secrets },
+		Owner: "replay", Now: r.clock, Log: newLogger(a.stderr, slog.LevelWarn, "text"),
+	}
+	if err := r.assemble(cfg, literals); err != nil {
+		r.close()
 		return nil, err
+	}
+	return r, nil
+}
+
+func (r *replay) clock() time.Time { return r.now }
+
+// assemble wires the bot and its intake as serve does.
+func (r *replay) assemble(cfg bot.Config, literals map[string]string) error {
+	token := r.fake.Token(r.login)
+	client, err := gitea.New(gitea.Config{BaseURL: r.fake.Host, HTTP: r.fake.Client(), Now: r.clock, Token: func() string { return token }})
+	if err != nil {
+		return err
+	}
+	cfg.Forges = map[string]bot.Forge{client.Name(): client}
+	if cfg.Renderer, err = templates.New(templates.Options{Playbook: cfg.Playbook}); err != nil {
+		return err
+	}
+	if r.bot, err = bot.New(cfg); err != nil {
+		return err
 	}
 	hook, err := webhook.New(webhook.Config{
-		Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: func() []string { return secrets }, Literals: literals,
-		Accept: r.bot.Accept, Log: log,
+		Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: cfg.Secrets, Literals: literals,
+		Accept: r.bot.Accept, Log: cfg.Log,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.send = forgetest.HandlerSink(hook)
-	return r, nil
+	return nil
 }
 
 // replaySecrets gives the master secrets and, with --secret, that one for
