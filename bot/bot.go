@@ -197,6 +197,9 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	if self, ok := b.selves.Load(e.Forge); ok && e.Sender.ID == self.(forge.Account).ID {
 		return OutcomeSelf, nil
 	}
+	if o, ok := b.Forges[e.Forge].(repoObserver); ok {
+		o.Observe(e.Repo)
+	}
 	taken, err := b.Ledger.Accept(ctx, incoming(e))
 	if err != nil {
 		return "", fmt.Errorf("store delivery %s: %w", e.Delivery, err)
@@ -207,6 +210,10 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	}
 	return OutcomeTaken, nil
 }
+
+// repoObserver is an adapter that likes to know what a repository was just
+// called by a verified delivery: it saves asking.
+type repoObserver interface{ Observe(forge.Repo) }
 
 func incoming(e forge.Event) store.Incoming {
 	return store.Incoming{

@@ -42,7 +42,7 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		a.Allowed, a.Code = false, playbook.CodeClassMatrixDenied
 		a.Matrix = playbook.MatrixAnswer{Why: why}
 		a.Reasons = append([]string{why}, a.Reasons...)
-		a.Missing = append(a.Missing, playbook.Missing{What: "standing", Who: "the bot's operator", Text: why})
+		a.Missing = append(a.Missing, playbook.Missing{What: "repository", Who: "the bot's operator", Text: "name this repository in full in `REPOSITORIES`"})
 	}
 	return a, lk
 }
