@@ -226,7 +226,17 @@ func (w *world) Become(login, permission string) error {
 	return w.repo.Admit(w.t.Context(), tracker.Person{Login: login, Permission: permission})
 }
 
+// Sweep waits first: the bot leaves a young text to the delivery that may
+// still come.
 func (w *world) Sweep() error {
+	select {
+	case <-time.After(soon):
+	case <-w.t.Context().Done():
+	}
+	return w.sweep()
+}
+
+func (w *world) sweep() error {
 	return w.settle(w.bot.Sweep(w.t.Context(), "gitea"))
 }
 
@@ -237,5 +247,5 @@ func (w *world) Quiet(on bool) error {
 
 func (w *world) LoseDatabase() error {
 	w.start()
-	return w.Sweep()
+	return w.sweep()
 }
