@@ -103,6 +103,8 @@ type Bot struct {
 	names     *nameCache
 	roles     *roleCache
 	ready     sync.Map // forge name → struct{}
+	// courtesies are reactions on their way; nothing but the end waits for them.
+	courtesies sync.WaitGroup
 }
 
 // New checks the configuration and fills in defaults. It asks nobody
@@ -200,6 +202,7 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	if o, ok := b.Forges[e.Forge].(repoObserver); ok {
 		o.Observe(e.Repo)
 	}
+	b.Fail("accepting")
 	taken, err := b.Ledger.Accept(ctx, incoming(e))
 	if err != nil {
 		return "", fmt.Errorf("store delivery %s: %w", e.Delivery, err)

@@ -93,16 +93,13 @@ func (s *session) applyEffects(ctx context.Context) error {
 	return nil
 }
 
-// seen tells the author at once that the text was noticed. Nothing depends
-// on it, so its error is not even kept.
-func (s *session) seen(ctx context.Context, o forge.Object) (wait func()) {
+// seen tells the author at once that the text was noticed. Nothing waits for
+// it and nothing depends on it, so its error is not even kept.
+func (s *session) seen(ctx context.Context, o forge.Object) {
 	if s.b.NoReactions {
-		return func() {}
+		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	s.b.courtesies.Go(func() {
 		_ = s.forge.React(ctx, s.t.Repo.ID, s.t.Number, o, forge.ReactionSeen, true)
-	}()
-	return func() { <-done }
+	})
 }

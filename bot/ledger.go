@@ -28,6 +28,7 @@ type Ledger interface {
 	Object(ctx context.Context, thread int64, o forge.Object) (store.Object, error)
 	Objects(ctx context.Context, thread int64) ([]store.Object, error)
 	Attested(ctx context.Context, forgeName string, repo int64, o forge.Object, sha [32]byte) (bool, error)
+	Seen(ctx context.Context, forgeName string, repo int64, o forge.Object) (bool, error)
 	Commit(ctx context.Context, l *store.Lease, c store.Change) error
 	AnswerByComment(ctx context.Context, thread, comment int64) (store.Answer, error)
 	ClaimAnswer(ctx context.Context, l *store.Lease, key string, after int64, ttl time.Duration) (store.Answer, error)

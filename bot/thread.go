@@ -231,7 +231,11 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 		case known == nil && s.now.Sub(t.created) < lateDelivery:
 			return &waitError{d: time.Second}
 		case known == nil:
-			unknown = append(unknown, s.found(t))
+			late, err := s.unread(ctx, t)
+			if err != nil {
+				return err
+			}
+			unknown = append(unknown, late...)
 		case known.BodySHA != bodySHA(t.body):
 			if err := s.reread(ctx, known, t); err != nil {
 				return err
@@ -242,6 +246,24 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 		return &waitError{found: unknown}
 	}
 	return s.recheck(ctx, listed)
+}
+
+// unread is what to do about a listed text that is not stored: nobody has
+// heard of it, so it comes as an event; or its event ended without the text
+// being read (dead, or gone for a while), and then its records are taken in
+// here and its commands are not run, or this would be asked for ever.
+func (s *session) unread(ctx context.Context, t text) ([]store.Incoming, error) {
+	seen, err := s.b.Ledger.Seen(ctx, s.t.Forge, s.t.Repo.ID, t.Object)
+	if err != nil || !seen {
+		return []store.Incoming{s.found(t)}, err
+	}
+	attested, err := s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, bodySHA(t.body))
+	if err != nil {
+		return nil, err
+	}
+	o := s.take(t, s.read(t, t.created), t.rights() && (attested || t.unedited()))
+	o.data.Ran = true
+	return nil, nil
 }
 
 // recheck looks at the kept texts that a listing of comments does not show:

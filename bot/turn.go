@@ -98,11 +98,9 @@ func (tr *turn) run(ctx context.Context, runs bool) error {
 			return err
 		}
 	}
-	wait := func() {}
 	if wants && !limited {
-		wait = tr.seen(ctx, tr.text.Object)
+		tr.seen(ctx, tr.text.Object)
 	}
-	defer wait()
 	switch {
 	case limited:
 		tr.reaction = forge.ReactionConfused

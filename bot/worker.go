@@ -29,6 +29,7 @@ func (b *Bot) Run(ctx context.Context, grace time.Duration) error {
 	background.Go(func() { b.sweepLoop(ctx) })
 
 	b.dispatch(ctx, work)
+	b.courtesies.Wait()
 	stop()
 	background.Wait()
 	// A new context: work is over, and handing back must still be possible.
@@ -106,6 +107,7 @@ func (b *Bot) Drain(ctx context.Context) error {
 			return nil
 		}
 		b.workOn(ctx, l)
+		b.courtesies.Wait()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -85,6 +85,8 @@ type Store interface {
 	// Attested reports whether a delivery whose sender was the author carried
 	// a body of this hash for the object.
 	Attested(ctx context.Context, forgeName string, repo int64, o forge.Object, sha [32]byte) (bool, error)
+	// Seen reports whether an object's opened or created was ever taken in.
+	Seen(ctx context.Context, forgeName string, repo int64, o forge.Object) (bool, error)
 	// Commit writes one change under the fence, in one transaction.
 	Commit(ctx context.Context, l *Lease, c Change) error
 	// ClaimAnswer marks a pending answer as about to be posted and returns
