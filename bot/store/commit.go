@@ -65,11 +65,12 @@ func commit(ctx context.Context, tx runner, t touched, c Change) error {
 	if err := saveThread(ctx, tx, t, c); err != nil {
 		return err
 	}
-	t.maxComment = c.maxComment(t.maxComment)
-	for _, in := range c.Found {
-		if _, err := acceptInto(ctx, tx, t, in); err != nil {
-			return fmt.Errorf("take in %s: %w", in.name(), err)
-		}
+	found := make([]*arrival, len(c.Found))
+	for i, in := range c.Found {
+		found[i] = &arrival{in: in}
+	}
+	if _, err := intake(ctx, tx, found); err != nil {
+		return fmt.Errorf("take in what was found: %w", err)
 	}
 	return nil
 }
@@ -86,9 +87,6 @@ func (c Change) maxComment(known int64) int64 {
 	}
 	for _, a := range c.Settle {
 		known = max(known, a.CommentID)
-	}
-	for _, in := range c.Found {
-		known = max(known, in.comment())
 	}
 	return known
 }

@@ -11,8 +11,8 @@ import (
 // ErrNotEmpty: the database to copy to holds something already.
 var ErrNotEmpty = errors.New("the database to copy to is not empty")
 
-// copyGroup is how many rows CopyTo inserts with one statement.
-const copyGroup = 100
+// copyGroup is how many rows CopyTo holds in memory.
+const copyGroup = 160
 
 // table is one to copy, parents before children. The columns' kinds are
 // (i)nteger, (t)ext, truth (v)alue, (b)ytes and (n)ullable bytes.
@@ -114,14 +114,9 @@ func (t table) names() string {
 }
 
 func (t table) copy(ctx context.Context, r, tx runner) error {
-	var group []any
+	var group [][]any
 	flush := func() error {
-		rows := len(group) / len(t.columns)
-		if rows == 0 {
-			return nil
-		}
-		values := strings.TrimSuffix(strings.Repeat("("+marks(len(t.columns))+"),", rows), ",")
-		_, err := tx.exec(ctx, `INSERT INTO `+t.name+` (`+t.names()+`) VALUES `+values, group...)
+		err := tx.rows(ctx, `INSERT INTO `+t.name+` (`+t.names()+`) VALUES `, `(`+marks(len(t.columns))+`)`, ``, group, nil)
 		group = group[:0]
 		return err
 	}
@@ -130,7 +125,7 @@ func (t table) copy(ctx context.Context, r, tx runner) error {
 		if err != nil {
 			return err
 		}
-		if group = append(group, values...); len(group) < copyGroup*len(t.columns) {
+		if group = append(group, values); len(group) < copyGroup {
 			return nil
 		}
 		return flush()

@@ -153,6 +153,32 @@ func (r runner) one(ctx context.Context, query string, a args, dest ...any) erro
 	return err
 }
 
+// rows runs a statement over many rows of arguments: head, then row as often
+// as there are rows, then tail. It takes sixteen rows, four or one at a time,
+// so that there are three statements to prepare and not one for every number.
+func (r runner) rows(ctx context.Context, head, row, tail string, rows [][]any, scan func(*sql.Rows) error) error {
+	for len(rows) > 0 {
+		n := 1
+		for n*4 <= min(len(rows), 16) {
+			n *= 4
+		}
+		query := head + strings.TrimSuffix(strings.Repeat(row+",", n), ",") + tail
+		var a []any
+		for _, row := range rows[:n] {
+			a = append(a, row...)
+		}
+		rows = rows[n:]
+		if scan == nil {
+			if _, err := r.exec(ctx, query, a...); err != nil {
+				return err
+			}
+		} else if err := r.each(ctx, scan, query, a...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // engine is a database: how to open a transaction in it and how to read.
 type engine interface {
 	// inTx runs f in a writing transaction, committed where f returns nil.

@@ -106,12 +106,29 @@ func (l *ledger) NextWake(ctx context.Context) (next time.Time, err error) {
 
 func (l *ledger) Heartbeat(ctx context.Context, owner string, lease time.Duration) error {
 	err := l.quietly(ctx, func(tx runner) error {
+		if err := lockThreads(ctx, tx, "owner <> '' AND owner = ?", owner); err != nil {
+			return err
+		}
 		_, err := tx.exec(ctx, `UPDATE threads SET lease_until = {now} + ? WHERE owner <> '' AND owner = ?`,
 			ceilMillis(lease), owner)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("extend the leases of %s: %w", owner, err)
+	}
+	return nil
+}
+
+// lockThreads locks several threads' rows in the order in which a group of
+// Accepts locks them: in any other the two could wait for each other.
+func lockThreads(ctx context.Context, tx runner, cond string, a ...any) error {
+	if tx.d.lock == "" {
+		return nil
+	}
+	err := tx.each(ctx, func(*sql.Rows) error { return nil },
+		`SELECT id FROM threads WHERE `+cond+` ORDER BY forge, repo, number {lock}`, a...)
+	if err != nil {
+		return fmt.Errorf("lock the threads: %w", err)
 	}
 	return nil
 }
@@ -179,10 +196,8 @@ func (l *ledger) ReleaseAll(ctx context.Context, owner string) error {
 // an owner that says so itself, or is known to be dead.
 func (l *ledger) releaseWhere(ctx context.Context, cond string, a ...any) error {
 	return l.inTx(ctx, func(tx runner) (bool, error) {
-		err := tx.each(ctx, func(*sql.Rows) error { return nil },
-			`SELECT id FROM threads WHERE `+cond+` ORDER BY id {lock}`, a...)
-		if err != nil {
-			return false, fmt.Errorf("lock the threads: %w", err)
+		if err := lockThreads(ctx, tx, cond, a...); err != nil {
+			return false, err
 		}
 		return handBackWhere(ctx, tx, cond, a...)
 	})

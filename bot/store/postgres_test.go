@@ -66,7 +66,7 @@ func TestReleaseSeesWhatCommittedMeanwhile(t *testing.T) {
 			must(t, s.Commit(ctx, l, Change{Finish: done(ev.ID)}))
 			released := make(chan error, 1)
 			err := s.quietly(ctx, func(tx runner) error {
-				if _, err := accept(ctx, tx, comment(3, 13)); err != nil {
+				if _, err := intake(ctx, tx, []*arrival{{in: comment(3, 13)}}); err != nil {
 					return err
 				}
 				go func() { released <- tt.release(s, l) }()
