@@ -16,9 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -152,8 +154,8 @@ func (i *incident) showState(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n── labels: %s", strings.Join(thread.Labels, ", "))
-	for content, by := range reactions {
-		fmt.Fprintf(out, " · %s by %s", content, strings.Join(by, ", "))
+	for _, content := range slices.Sorted(maps.Keys(reactions)) {
+		fmt.Fprintf(out, " · %s by %s", content, strings.Join(reactions[content], ", "))
 	}
 	fmt.Fprintln(out)
 	return nil
