@@ -194,6 +194,9 @@ func judge(ctx context.Context, s *session, tr *trace, method string, err error)
 		o.err.Fate = Unknown
 	}
 	e := o.err
+	if status/100 == 2 { // it says nothing about a call that failed later
+		e.Status = 0
+	}
 	we, isRPC := rpcError(err)
 	isRPC = isRPC && (rpc || status/100 == 2 || s.link == nil)
 	switch {
@@ -201,9 +204,6 @@ func judge(ctx context.Context, s *session, tr *trace, method string, err error)
 		o.verdict = answeredBadly
 		e.Fate, e.Code, e.cause = Refused, we.Code, we
 		e.Why = fmt.Sprintf("the server answered with JSON-RPC error %d", we.Code)
-		if status/100 == 2 {
-			e.Status = 0
-		}
 	case gone || f.expired:
 		o.verdict = expired
 		e.kinds = []error{ErrSessionExpired}
@@ -235,7 +235,7 @@ func judgeLoss(ctx context.Context, s *session, o *outcome, f facts, err error) 
 	case s.ctx.Err() != nil:
 		e.cause = context.Cause(s.ctx)
 		e.Why = "the session was closed or replaced meanwhile"
-	case f.tooLarge:
+	case f.tooLarge || errors.Is(err, ErrTooLarge):
 		e.kinds = append(e.kinds, ErrTooLarge)
 		e.Why = ErrTooLarge.Error()
 	case errors.Is(err, ErrCredentials):
@@ -243,7 +243,11 @@ func judgeLoss(ctx context.Context, s *session, o *outcome, f facts, err error) 
 		e.Why = ErrCredentials.Error()
 	case !o.sent && s.link != nil && errors.Is(err, sdk.ErrConnectionClosed):
 		o.verdict = severed
-		e.Why = "the connection was closed"
+		e.kinds = append(e.kinds, ErrDisconnected)
+		e.Why = ErrDisconnected.Error()
+	case !o.sent && errors.Is(err, sdk.ErrConnectionClosed): // a process has ended
+		e.kinds = append(e.kinds, ErrDisconnected)
+		e.Why = ErrDisconnected.Error()
 	case !o.sent:
 		e.Why = netWhy(err)
 	case s.link.session() == "" && s.link != nil:

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxPages and maxItems bound one listing: a server may hand out cursors
-	// without end.
+	// maxPages and maxItems bound one listing, maxItems also one page: a server
+	// may hand out cursors without end.
 	maxPages = 50
 	maxItems = 5000
 	maxName  = 64 // characters of a name that a report shows
@@ -305,9 +305,12 @@ func (c Capabilities) pages(kind string, page func(cursor string) (string, []nam
 // restore brings a new session to where the old one was: subscriptions are
 // made again, the lists that were known are fetched again (rung 1), and what
 // changed is reported. It does not recover: that would be a restart's restart.
-func (c *Client) restore(s *session) {
+func (c *Client) restore(s *session, refresh bool) {
 	c.mu.Lock()
 	known := c.state.lists
+	if !refresh {
+		known = nil
+	}
 	subscribed := slices.Sorted(maps.Keys(c.state.subscribed))
 	c.mu.Unlock()
 	if known == nil && len(subscribed) == 0 {

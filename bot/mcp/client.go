@@ -48,6 +48,10 @@ type ClientOptions struct {
 	OnEvent func(Event)
 	// Now is the clock of the breaker; time.Now.
 	Now func() time.Time
+
+	// streamWait is how long the GET stream may take to begin: 5 s, less in
+	// tests.
+	streamWait time.Duration
 }
 
 func (o ClientOptions) withDefaults() ClientOptions {
@@ -62,6 +66,9 @@ func (o ClientOptions) withDefaults() ClientOptions {
 	}
 	if o.BodyLimit <= 0 {
 		o.BodyLimit = 8 << 20
+	}
+	if o.streamWait <= 0 {
+		o.streamWait = streamHeaderWait
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -131,7 +138,10 @@ type session struct {
 // flight is a handshake that several callers wait for.
 type flight struct {
 	done chan struct{}
-	err  error
+	stop context.CancelFunc
+	// asked: for a Reconnect or Renew, whose caller looks after the lists.
+	asked bool
+	err   error
 }
 
 // newClient makes a client without a session; its first use makes one.
@@ -201,12 +211,18 @@ func (c *Client) Sessionless() bool {
 
 // Reconnect abandons the connection and makes a new one with a new session,
 // without ending the old session on the server and without asking the breaker.
+// Subscriptions are made again; whoever asks for this looks at the lists
+// (Capabilities), unlike after an expiry.
 func (c *Client) Reconnect(ctx context.Context) error {
+	c.callOff()
 	c.mu.Lock()
-	old := c.sess
-	over := c.left
+	old, over := c.sess, c.left
 	if old != nil {
 		c.left = old
+		if old.link == nil { // a process is not left running
+			c.left = nil
+			over = old
+		}
 		c.endLocked(old)
 	}
 	c.mu.Unlock()
@@ -226,6 +242,7 @@ func (c *Client) Reconnect(ctx context.Context) error {
 // Renew ends the session on the server (DELETE, at most 5 s) and makes a new
 // one.
 func (c *Client) Renew(ctx context.Context) error {
+	c.callOff()
 	c.mu.Lock()
 	old, left := c.sess, c.left
 	c.left = nil
@@ -342,7 +359,8 @@ func (c *Client) detach(s *session) {
 }
 
 // current gives the session in force. Where there is none it starts a
-// handshake, or joins the one under way and shares its result.
+// handshake, or joins the one under way and shares its result. force asks no
+// breaker.
 func (c *Client) current(ctx context.Context, method string, force bool) (*session, error) {
 	for {
 		c.mu.Lock()
@@ -361,10 +379,7 @@ func (c *Client) current(ctx context.Context, method string, force bool) (*sessi
 				c.mu.Unlock()
 				return nil, breakerError(method, wait, last)
 			}
-			f = &flight{done: make(chan struct{})}
-			c.flight = f
-			resume := c.resume
-			c.work.Go(func() { c.handshake(f, resume) })
+			f = c.launchLocked(force)
 		}
 		c.mu.Unlock()
 		select {
@@ -379,6 +394,26 @@ func (c *Client) current(ctx context.Context, method string, force bool) (*sessi
 	}
 }
 
+func (c *Client) launchLocked(asked bool) *flight {
+	ctx, stop := context.WithTimeout(c.life, c.opts.HandshakeTimeout)
+	f := &flight{done: make(chan struct{}), stop: stop, asked: asked}
+	c.flight = f
+	resume := c.resume
+	c.work.Go(func() { c.handshake(ctx, f, resume) })
+	return f
+}
+
+// callOff ends a handshake under way, for callers who want one begun now.
+func (c *Client) callOff() {
+	c.mu.Lock()
+	f := c.flight
+	c.mu.Unlock()
+	if f != nil {
+		f.stop()
+		<-f.done
+	}
+}
+
 func breakerError(method string, wait time.Duration, last error) error {
 	return &CallError{
 		Method: method, Fate: NotSent, cause: last, kinds: []error{ErrBreakerOpen},
@@ -388,10 +423,9 @@ func breakerError(method string, wait time.Duration, last error) error {
 
 // handshake makes a session for all who wait on f. Its context is the
 // client's: a leader who gives up must not fail the others.
-func (c *Client) handshake(f *flight, resume *resumption) {
+func (c *Client) handshake(ctx context.Context, f *flight, resume *resumption) {
 	start := time.Now()
-	ctx, stop := context.WithTimeout(c.life, c.opts.HandshakeTimeout)
-	defer stop()
+	defer f.stop()
 	s, err := c.dial(ctx, resume)
 
 	c.mu.Lock()
@@ -426,7 +460,7 @@ func (c *Client) handshake(f *flight, resume *resumption) {
 	}
 	ev.Session = sessionHash(s.link.session())
 	c.emit(ev)
-	c.restore(s)
+	c.restore(s, !f.asked)
 }
 
 func (c *Client) installLocked(s *session) {

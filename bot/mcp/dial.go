@@ -28,7 +28,7 @@ func (c *Client) dial(ctx context.Context, resume *resumption) (*session, error)
 	if c.server.URL != "" {
 		s.link = &link{
 			base: c.base, header: c.server.Header, resume: resume,
-			bodyLimit: c.opts.BodyLimit, streamLimit: c.opts.StreamLimit,
+			bodyLimit: c.opts.BodyLimit, streamLimit: c.opts.StreamLimit, streamWait: c.opts.streamWait,
 		}
 		t = &sdk.StreamableClientTransport{
 			Endpoint:             c.server.URL,
@@ -80,10 +80,27 @@ func connect(ctx context.Context, client *sdk.Client, t sdk.Transport) (*sdk.Cli
 	}
 }
 
-// nameMethod tells link the method of each request, initialize above all.
+// nameMethod tells link the method of each request, initialize above all, and
+// stops lists of absurd length: the SDK then spends some 30 KB on every tool,
+// so that 1 MB of "{},{},…" would cost seconds and gigabytes.
 func nameMethod(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		return next(context.WithValue(ctx, methodKey{}, method), method, req)
+		res, err := next(context.WithValue(ctx, methodKey{}, method), method, req)
+		n := 0
+		switch r := res.(type) {
+		case *sdk.ListToolsResult:
+			n = len(r.Tools)
+		case *sdk.ListResourcesResult:
+			n = len(r.Resources)
+		case *sdk.ListResourceTemplatesResult:
+			n = len(r.ResourceTemplates)
+		case *sdk.ListPromptsResult:
+			n = len(r.Prompts)
+		}
+		if err == nil && n > maxItems {
+			return nil, ErrTooLarge
+		}
+		return res, err
 	}
 }
 
@@ -97,9 +114,11 @@ func handshakeError(ctx context.Context, s *session, tr *trace, err error) error
 	case errors.Is(e, ErrSessionExpired):
 		e.Why = "the new session was gone before its handshake ended"
 	case ctx.Err() != nil:
+		e.cause = ctx.Err()
 		e.Why = "no answer to the handshake in time"
 	case strings.HasPrefix(err.Error(), "unsupported protocol version"):
-		e.Fate, e.Why = Refused, "the server speaks no protocol version in common"
+		e.Fate, e.Why = Refused, ErrProtocol.Error()
+		e.kinds = append(e.kinds, ErrProtocol)
 	case e.Fate == Unknown:
 		e.Why = "the connection was lost during the handshake"
 	}

@@ -20,12 +20,17 @@ var (
 	ErrSessionExpired = errors.New("session expired")
 	// ErrEpochOver: the request was pinned to an epoch that has ended.
 	ErrEpochOver = errors.New("session epoch is over")
-	// ErrBreakerOpen: sessions keep expiring; nothing is tried for a while.
-	ErrBreakerOpen = errors.New("sessions keep expiring, waiting before the next restart")
+	// ErrBreakerOpen: sessions keep expiring, or could not be replaced;
+	// nothing is tried for a while.
+	ErrBreakerOpen = errors.New("waiting before the session is restarted again")
 	// ErrNoSession: the server keeps no session, so there is none to recover.
 	ErrNoSession = errors.New("this server keeps no session")
 	// ErrHandshake: a connection or its initialize failed.
 	ErrHandshake = errors.New("handshake failed")
+	// ErrProtocol: no protocol version in common.
+	ErrProtocol = errors.New("no protocol version in common")
+	// ErrDisconnected: the connection had broken before the request.
+	ErrDisconnected = errors.New("the connection is closed")
 	// ErrTooLarge: the peer sent more than the limit.
 	ErrTooLarge = errors.New("answer larger than the limit")
 	// ErrBadSessionID: the peer issued a session id the protocol does not
@@ -75,10 +80,7 @@ func (e *CallError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Method)
 	b.WriteString(": ")
-	b.WriteString(e.Why)
-	if e.Status != 0 {
-		fmt.Fprintf(&b, " (HTTP %d)", e.Status)
-	}
+	b.WriteString(e.clause())
 	switch e.Fate {
 	case NotSent:
 		b.WriteString("; nothing was written")
@@ -86,6 +88,14 @@ func (e *CallError) Error() string {
 		b.WriteString("; outcome unknown")
 	}
 	return b.String()
+}
+
+// clause is Why with the status, for a sentence that names the deed itself.
+func (e *CallError) clause() string {
+	if e.Status == 0 {
+		return e.Why
+	}
+	return fmt.Sprintf("%s (HTTP %d)", e.Why, e.Status)
 }
 
 // Unwrap gives the sentinels above that apply, and the cause.

@@ -43,6 +43,7 @@ type link struct {
 	// bodyLimit bounds one answer, streamLimit one event stream (0: none, the
 	// SDK bounds the single event), in bytes after decompression.
 	bodyLimit, streamLimit int64
+	streamWait             time.Duration
 	resume                 *resumption
 
 	mu       sync.Mutex
@@ -169,7 +170,7 @@ func (l *link) send(out *http.Request, tr *trace) (*http.Response, error) {
 		return resp, err
 	}
 	ctx, cancel := context.WithCancel(out.Context())
-	late := time.AfterFunc(streamHeaderWait, cancel)
+	late := time.AfterFunc(l.streamWait, cancel)
 	resp, err := l.base.RoundTrip(out.WithContext(ctx))
 	if !late.Stop() && out.Context().Err() == nil {
 		if err == nil {
@@ -201,6 +202,8 @@ func (l *link) judge(out *http.Request, resp *http.Response, tr *trace, method s
 		l.expire()
 		tr.set(func(t *trace) { t.gone = true })
 		return localAnswer(out, http.StatusNotFound, nil), nil
+	case resp.StatusCode/100 == 3: // for sameOrigin to judge
+		resp.Header.Del(sessionHeader)
 	case !ok && out.Method == http.MethodPost:
 		return l.judgeError(out, resp, tr), nil
 	case ok && method == methodInitialize:

@@ -46,8 +46,6 @@ type peer struct {
 	issued   []string
 	cursors  []string // Last-Event-ID headers seen
 	wrong    []string // what a client must never do
-	// lame sessions are unknown as soon as they are issued.
-	lame bool
 	// sessionless: no session ids; modern: speaks 2026-07-28 only.
 	sessionless, modern bool
 	sse                 bool
