@@ -21,12 +21,22 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	for marker, content := range map[string]string{"answer": answer(t), "commands": command.MarkdownTable(), "configuration": table} {
+	for marker, content := range map[string]string{"answer": answer(t), "commands": command.MarkdownTable(), "configuration": table, "program": subcommands()} {
 		if text, err = fill(text, marker, content); err != nil {
 			t.Fatal(err)
 		}
 	}
 	golden(t, name, text)
+}
+
+// subcommands is a table of what the program itself does.
+func subcommands() string {
+	var b strings.Builder
+	b.WriteString("| `playbook-bot …` | |\n|---|---|\n")
+	for _, c := range (&app{}).commands() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(c.Use, "|", `\|`), c.Short)
+	}
+	return b.String()
 }
 
 // answer is one of the templates' golden answers, quoted, without its JSON.
