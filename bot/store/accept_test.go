@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,6 +46,14 @@ func TestAcceptTakesOnceForEver(t *testing.T) {
 		for _, in := range []Incoming{comment(3, 12), opened} {
 			if s.mustAccept(t, in) {
 				t.Errorf("%s was taken again after retention", in.name())
+			}
+			if !must1(s.Seen(t.Context(), "gitea", testRepo.ID, in.Object)) {
+				t.Errorf("%s is not seen", in.name())
+			}
+		}
+		for _, never := range []Incoming{comment(3, 13), delivered(4, forge.ActionOpened, forge.ObjectIssue, 4)} {
+			if must1(s.Seen(t.Context(), "gitea", testRepo.ID, never.Object)) {
+				t.Errorf("%s is seen", never.name())
 			}
 		}
 	})
@@ -230,6 +240,59 @@ func TestHintsDoNotMergeWithStartedOnes(t *testing.T) {
 		}
 		if n := len(must1(s.FindThread(t.Context(), "gitea", testRepo.ID, 3)).Events); n != 2 {
 			t.Errorf("%d events wait, want 2", n)
+		}
+	})
+}
+
+// However hints and workers interleave: what the workers see of the issue, one
+// after the other, is what happened to it, but for immediate repetitions.
+func TestNoHintIsLostOrOutOfOrder(t *testing.T) {
+	actions := []forge.Action{forge.ActionClosed, forge.ActionReopened, forge.ActionEdited}
+	eachDatabase(t, func(t *testing.T, s *fixture) {
+		for seed := range uint64(8) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			number := int64(seed + 1)
+			var happened, handled []string
+			turn := func() {
+				l := must1(s.Acquire(t.Context(), "w", time.Minute))
+				if l == nil {
+					return
+				}
+				var c Change
+				// Between reading a hint and finishing it, another may come.
+				events := mustLoad(t, s, l).Events
+				if r.IntN(2) == 0 {
+					in := hint(number, actions[r.IntN(3)])
+					happened = append(happened, string(in.Action))
+					s.mustAccept(t, in)
+				}
+				for _, e := range events[:r.IntN(len(events)+1)] {
+					c.Finish = append(c.Finish, done(e.ID)...)
+					if e.Object.Kind == forge.ObjectIssue {
+						handled = append(handled, string(e.Action))
+					}
+				}
+				must(t, s.Commit(t.Context(), l, c))
+				must(t, s.Release(t.Context(), l))
+			}
+			for i := range int64(40) {
+				switch r.IntN(5) {
+				case 0:
+					turn()
+				case 1:
+					s.mustAccept(t, comment(number, number*1000+i))
+				default:
+					in := hint(number, actions[r.IntN(3)])
+					happened = append(happened, string(in.Action))
+					s.mustAccept(t, in)
+				}
+			}
+			for len(must1(s.FindThread(t.Context(), "gitea", testRepo.ID, number)).Events) > 0 {
+				turn()
+			}
+			if want, got := slices.Compact(happened), slices.Compact(handled); !slices.Equal(want, got) {
+				t.Errorf("seed %d: happened %v\nhandled %v", seed, want, got)
+			}
 		}
 	})
 }

@@ -67,30 +67,33 @@ func CopyTo(ctx context.Context, src, dst Store) error {
 		return errors.New("copy the database: the destination was not opened by this package")
 	}
 	err := from.e.snapshot(ctx, func(r runner) error {
-		return to.inTx(ctx, func(tx runner) (bool, error) {
-			for _, t := range tables {
-				if err := t.mustBeEmpty(ctx, tx); err != nil {
-					return false, err
-				}
-			}
-			for _, t := range tables {
-				if err := t.copy(ctx, r, tx); err != nil {
-					return false, fmt.Errorf("%s: %w", t.name, err)
-				}
-				if t.id == "" {
-					continue
-				}
-				if err := to.e.continueIDs(ctx, tx, t.name, t.id); err != nil {
-					return false, fmt.Errorf("%s: %w", t.name, err)
-				}
-			}
-			return true, nil
-		})
+		return to.e.longTx(ctx, func(tx runner) error { return to.copyAll(ctx, r, tx) })
 	})
 	if err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}
+	to.signal()
 	return nil
+}
+
+func (l *ledger) copyAll(ctx context.Context, from, tx runner) error {
+	for _, t := range tables {
+		if err := t.mustBeEmpty(ctx, tx); err != nil {
+			return err
+		}
+	}
+	for _, t := range tables {
+		if err := t.copy(ctx, from, tx); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+		if t.id == "" {
+			continue
+		}
+		if err := l.e.continueIDs(ctx, tx, t.name, t.id); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return l.e.announce(ctx, tx)
 }
 
 func (t table) mustBeEmpty(ctx context.Context, tx runner) error {

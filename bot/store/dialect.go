@@ -106,10 +106,22 @@ type querier interface {
 type runner struct {
 	d *dialect
 	q querier
+	// limit bounds each statement, with the reading of its rows; 0: nothing
+	// does.
+	limit time.Duration
+}
+
+func (r runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, r.limit)
 }
 
 // exec returns how many rows were changed.
 func (r runner) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
 	t := r.d.text(query)
 	res, err := r.q.ExecContext(ctx, t.sql, r.d.bind(t, args)...)
 	if err != nil {
@@ -120,6 +132,8 @@ func (r runner) exec(ctx context.Context, query string, args ...any) (int64, err
 
 // each calls scan for every row.
 func (r runner) each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
 	t := r.d.text(query)
 	rows, err := r.q.QueryContext(ctx, t.sql, r.d.bind(t, args)...)
 	if err != nil {
@@ -191,7 +205,9 @@ type engine interface {
 	// announce tells other processes, when the transaction commits, that a
 	// thread may have become due.
 	announce(ctx context.Context, tx runner) error
-	// snapshot is read where all statements see one state of the database.
+	// longTx is inTx for as long as it takes.
+	longTx(ctx context.Context, f func(runner) error) error
+	// snapshot is read, for as long as it takes, where all statements see one state of the database.
 	snapshot(ctx context.Context, f func(runner) error) error
 	// continueIDs makes the ids the database gives continue after those that
 	// were written into the column.
@@ -199,14 +215,15 @@ type engine interface {
 	close() error
 }
 
-// inSQLTx runs f in a transaction of database/sql's.
-func inSQLTx(ctx context.Context, db *sql.DB, o *sql.TxOptions, d *dialect, f func(runner) error) error {
+// inSQLTx runs f in a transaction of database/sql's, with a runner like r.
+func inSQLTx(ctx context.Context, db *sql.DB, o *sql.TxOptions, r runner, f func(runner) error) error {
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	if err := f(runner{d, tx}); err != nil {
+	r.q = tx
+	if err := f(r); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {

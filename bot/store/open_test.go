@@ -1,10 +1,13 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -106,6 +109,39 @@ func TestSQLiteServesOneProcess(t *testing.T) {
 		t.Errorf("the file is %v (%v)", info.Mode(), err)
 	}
 	must(t, first.Close())
+	mustOpen(t, path, Options{})
+}
+
+// serveEnv makes the test binary serve the database of that path.
+const serveEnv = "STORE_TEST_SERVE"
+
+// serveAlone says that it serves, and then does until it is killed.
+func serveAlone(path string) int {
+	if _, err := Open(context.Background(), path, Options{}); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("serving")
+	select {}
+}
+
+// The lock holds between processes, and ends with a process however it dies.
+func TestLockEndsWithItsProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bot.db")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serveEnv+"="+path)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "serving\n" {
+		t.Errorf("the other process says %q (%v)", line, err)
+	}
+	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, ErrLocked) {
+		t.Errorf("beside another process: %v", err)
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait() // killed, and says so
 	mustOpen(t, path, Options{})
 }
 

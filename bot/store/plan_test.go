@@ -46,6 +46,7 @@ func everything(t *testing.T, s *fixture) {
 	must1(s.KnownObjects(ctx, "gitea", 1, []forge.Object{ev[0].Object}))
 	must1(s.Dead(ctx))
 	must1(s.Stats(ctx))
+	must1(s.Seen(ctx, "gitea", 1, ev[0].Object))
 }
 
 // No query may cost more the more history there is: each finds its rows by an

@@ -28,6 +28,14 @@ const (
 	// pgConnectTimeout bounds one attempt to connect where the URL says
 	// nothing (connect_timeout=SECONDS).
 	pgConnectTimeout = 5 * time.Second
+	// pgTimeout bounds a statement and, from its beginning, a transaction, but
+	// for those of CopyTo: a network that swallows packets must not hold a
+	// worker for ever.
+	pgTimeout = 20 * time.Second
+	// pgIdle is when the server ends a transaction whose client has gone
+	// silent, in milliseconds: a replica that is frozen, or cut off, half-way
+	// through a transaction would keep its thread locked for all others.
+	pgIdle = "5000"
 	// pgAccepts is how many groups of Accepts commit side by side.
 	pgAccepts = 3
 )
@@ -62,8 +70,12 @@ func postgresConfig(databaseURL string) (*pgxpool.Config, error) {
 	if !u.Query().Has("pool_max_conns") {
 		c.MaxConns = pgConns
 	}
-	if c.ConnConfig.RuntimeParams["application_name"] == "" {
-		c.ConnConfig.RuntimeParams["application_name"] = "playbook-bot"
+	for name, value := range map[string]string{
+		"application_name": "playbook-bot", "idle_in_transaction_session_timeout": pgIdle,
+	} {
+		if _, given := c.ConnConfig.RuntimeParams[name]; !given {
+			c.ConnConfig.RuntimeParams[name] = value
+		}
 	}
 	return c, nil
 }
@@ -86,21 +98,28 @@ func openPostgres(ctx context.Context, databaseURL string, d *dialect) (*postgre
 }
 
 func (p *postgresDB) inTx(ctx context.Context, f func(runner) error) error {
-	return inSQLTx(ctx, p.db, nil, p.d, f)
+	ctx, cancel := context.WithTimeout(ctx, pgTimeout)
+	defer cancel()
+	return inSQLTx(ctx, p.db, nil, runner{d: p.d, limit: pgTimeout}, f)
+}
+
+func (p *postgresDB) longTx(ctx context.Context, f func(runner) error) error {
+	return inSQLTx(ctx, p.db, nil, runner{d: p.d}, f)
 }
 
 func (p *postgresDB) snapshot(ctx context.Context, f func(runner) error) error {
-	return inSQLTx(ctx, p.db, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, p.d, f)
+	o := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	return inSQLTx(ctx, p.db, o, runner{d: p.d}, f)
+}
+
+func (p *postgresDB) read(_ context.Context, f func(runner) error) error {
+	return f(runner{d: p.d, q: p.db, limit: pgTimeout})
 }
 
 func (p *postgresDB) continueIDs(ctx context.Context, tx runner, table, column string) error {
 	var next int64
 	return tx.one(ctx, `SELECT setval(pg_get_serial_sequence(?, ?), (SELECT coalesce(max(`+column+`), 0) + 1 FROM `+table+`), false)`,
 		args{table, column}, &next)
-}
-
-func (p *postgresDB) read(_ context.Context, f func(runner) error) error {
-	return f(runner{p.d, p.db})
 }
 
 func (p *postgresDB) accepts() int { return pgAccepts }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -11,7 +12,12 @@ import (
 	"playbook-bot/bot/store/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv(serveEnv); path != "" {
+		os.Exit(serveAlone(path))
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 // postgresFixture is a fresh PostgreSQL database whose clock is a row.
 func postgresFixture(t *testing.T) *fixture {
@@ -148,5 +154,35 @@ func TestConnectionsComeBack(t *testing.T) {
 	must(t, err)
 	if st := must1(s.Stats(t.Context())); st.Waiting != 2 {
 		t.Errorf("%d events wait", st.Waiting)
+	}
+}
+
+// A replica that is frozen in the middle of a transaction must not keep its
+// thread locked.
+func TestSilentTransactionsEnd(t *testing.T) {
+	s := postgresFixture(t)
+	for name, want := range map[string]string{"idle_in_transaction_session_timeout": "5s", "application_name": "playbook-bot"} {
+		var got string
+		if err := s.e.(*postgresDB).db.QueryRowContext(t.Context(), "SHOW "+name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %s", name, got, err, want)
+		}
+	}
+	c, err := postgresConfig("postgres://h/db?idle_in_transaction_session_timeout=7&pool_max_conns=3&connect_timeout=9")
+	if err != nil || c.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] != "7" || c.MaxConns != 3 ||
+		c.ConnConfig.ConnectTimeout != 9*time.Second {
+		t.Errorf("the URL's own settings are lost: %v", err)
+	}
+}
+
+// A statement whose answer never comes is given up.
+func TestStatementsAreBounded(t *testing.T) {
+	s := postgresFixture(t)
+	r := runner{d: s.d(), q: s.e.(*postgresDB).db, limit: 20 * time.Millisecond}
+	if _, err := r.exec(t.Context(), "SELECT pg_sleep(60)"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("exec: %v", err)
+	}
+	var x any
+	if err := r.one(t.Context(), "SELECT pg_sleep(60)", nil, &x); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("query: %v", err)
 	}
 }

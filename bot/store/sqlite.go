@@ -31,6 +31,7 @@ type sqliteDB struct {
 	path string // empty: in memory
 	// turn holds one token; whoever has it may use conn.
 	turn    chan struct{}
+	closed  chan struct{}
 	writeDB *sql.DB
 	conn    *sql.Conn
 	// stmts are prepared on conn. SQLite spends as long on reading a small
@@ -87,7 +88,7 @@ func openSQLite(ctx context.Context, path string, memory, serve bool, d *dialect
 	// the platform has no fdatasync the setting stays off.
 	_, _ = sqlite.Fdatasync(true)
 
-	s := &sqliteDB{d: d, path: path, turn: make(chan struct{}, 1), stmts: map[string]*sql.Stmt{}}
+	s := &sqliteDB{d: d, path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), stmts: map[string]*sql.Stmt{}}
 	defer func() {
 		if err != nil {
 			_ = s.close()
@@ -112,6 +113,8 @@ func openSQLite(ctx context.Context, path string, memory, serve bool, d *dialect
 		"_foreign_keys": {"ON"},
 		"_dqs":          {"0"},
 		"_defensive":    {"1"},
+		// After a burst the log shrinks to this again.
+		"_pragma": {"journal_size_limit(67108864)"},
 	}
 	if s.writeDB, err = sql.Open("sqlite", name+"?"+params.Encode()); err != nil {
 		return nil, fmt.Errorf("open the SQLite database: %w", err)
@@ -187,7 +190,7 @@ func (s *sqliteDB) inTx(ctx context.Context, f func(runner) error) (err error) {
 			}
 		}
 	}()
-	if err := f(runner{s.d, s}); err != nil {
+	if err := f(runner{d: s.d, q: s}); err != nil {
 		return err
 	}
 	if _, err := s.ExecContext(ctx, "COMMIT"); err != nil {
@@ -197,10 +200,15 @@ func (s *sqliteDB) inTx(ctx context.Context, f func(runner) error) (err error) {
 	return nil
 }
 
+// longTx is inTx: there is no other server to lose.
+func (s *sqliteDB) longTx(ctx context.Context, f func(runner) error) error { return s.inTx(ctx, f) }
+
 func (s *sqliteDB) take(ctx context.Context) error {
 	select {
 	case <-s.turn:
 		return nil
+	case <-s.closed:
+		return ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the database's writer: %w", ctx.Err())
 	}
@@ -243,20 +251,20 @@ func (s *sqliteDB) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 
 func (s *sqliteDB) read(ctx context.Context, f func(runner) error) error {
 	if s.readDB != nil {
-		return f(runner{s.d, s.readDB})
+		return f(runner{d: s.d, q: s.readDB})
 	}
 	if err := s.take(ctx); err != nil {
 		return err
 	}
 	defer s.give()
-	return f(runner{s.d, s})
+	return f(runner{d: s.d, q: s})
 }
 
 func (s *sqliteDB) snapshot(ctx context.Context, f func(runner) error) error {
 	if s.readDB == nil {
 		return s.read(ctx, f)
 	}
-	return inSQLTx(ctx, s.readDB, &sql.TxOptions{ReadOnly: true}, s.d, f)
+	return inSQLTx(ctx, s.readDB, &sql.TxOptions{ReadOnly: true}, runner{d: s.d}, f)
 }
 
 // continueIDs has nothing to do: AUTOINCREMENT has seen the ids.
@@ -268,6 +276,14 @@ func (s *sqliteDB) accepts() int { return 1 }
 func (s *sqliteDB) announce(context.Context, runner) error { return nil }
 
 func (s *sqliteDB) close() error {
+	if s.conn != nil {
+		select {
+		case <-s.turn: // for good: whoever comes now finds it closed
+			close(s.closed)
+		case <-s.closed:
+			return nil
+		}
+	}
 	var errs []error
 	if s.readDB != nil {
 		errs = append(errs, s.readDB.Close())
