@@ -19,14 +19,34 @@ type detail struct {
 }
 
 // jsonDetails are the details to try with the sections of size i.
-func jsonDetails(i int) []detail {
-	all := [][]detail{
-		{{rows: -1, text: -1, indent: true}, {rows: -1, text: -1}},
-		{{rows: 40, text: -1}, {rows: 20, text: 200}},
-		{{rows: 10, text: 200}},
-		{{rows: 3, text: 100}, {none: true}},
+func jsonDetails(i int, d *playbook.Decision) []detail {
+	switch i {
+	case 0:
+		if d != nil && tooLong(d) {
+			return nil
+		}
+		return []detail{{rows: -1, text: -1, indent: true}, {rows: -1, text: -1}}
+	case 1:
+		return []detail{{rows: 40, text: 400}, {rows: 20, text: 200}}
+	case 2:
+		return []detail{{rows: 10, text: 200}}
 	}
-	return all[i]
+	return []detail{{rows: 3, text: 100}, {none: true}}
+}
+
+// tooLong reports whether the whole decision cannot fit, without the work of
+// encoding it.
+func tooLong(d *playbook.Decision) bool {
+	n := 0
+	for _, list := range [][]playbook.Attempt{d.Counted, d.Contamination} {
+		for i := range list {
+			n += 60 + len(list[i].Reason)
+		}
+	}
+	for i := range d.Ignored {
+		n += 60 + len(d.Ignored[i].Reason) + len(d.Ignored[i].Why)
+	}
+	return n > MaxComment
 }
 
 // decision gives the folded JSON, "" where there is none to show: records

@@ -54,10 +54,10 @@ var codes = []playbook.Code{playbook.CodeUnknownAction, playbook.CodeForbiddenAc
 func TestForeignTextIsInertInEveryAnswer(t *testing.T) {
 	w := newWorld(t)
 	r := w.renderer()
-	for _, k := range Kinds {
+	for n, k := range Kinds {
 		for i, s := range hostile {
-			if len(s) > 1000 && k != KindRefused && k != KindApproved {
-				continue // slow to parse, and all kinds cut alike
+			if k != KindRefused && k != KindApproved && (len(s) > 1000 || (i+n)%3 > 0) {
+				continue // the rest is the fuzzer's; parsing so much Markdown is slow
 			}
 			checkAnswer(t, w, r, k, codes[i%len(codes)], s)
 		}

@@ -55,20 +55,25 @@ const zwsp = "\u200b"
 // and all kinds of space become one space, format characters (bidirectional
 // overrides, zero-width characters, byte order marks, tags) vanish, and no
 // more than four combining marks stack on one letter.
-func clean(s string) string {
-	if isClean(s) {
+func clean(s string) string { return cleanTo(s, len(s)) }
+
+// cleanTo is clean for a text of which no more than n characters are shown:
+// it looks no further than that takes, and leaves one more for cut to see.
+func cleanTo(s string, n int) string {
+	if len(s) <= n && isClean(s) {
 		return s
 	}
 	var b strings.Builder
-	b.Grow(len(s))
-	marks, space := 0, false
+	b.Grow(min(len(s), 4*n))
+	marks, space, count := 0, false, 0
 	for _, r := range s {
 		switch {
-		case unicode.IsSpace(r), unicode.IsControl(r), unicode.In(r, unicode.Z), r == '\u2800':
-			space = b.Len() > 0
+		case r > ' ' && r <= '~':
+			marks = 0
+		case r <= ' ' || r == 0x7f || isSpace(r):
+			space = count > 0
 			continue
-		case unicode.In(r, unicode.Cf, unicode.Co), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r),
-			unicode.Is(unicode.Variation_Selector, r):
+		case isInvisible(r):
 			continue
 		case unicode.In(r, unicode.Mn, unicode.Me):
 			if marks++; marks > 4 {
@@ -80,10 +85,23 @@ func clean(s string) string {
 		if space {
 			b.WriteByte(' ')
 			space = false
+			count++
 		}
 		b.WriteRune(r)
+		if count++; count > n {
+			break
+		}
 	}
 	return b.String()
+}
+
+// isSpace and isInvisible ask about characters that are not ASCII.
+func isSpace(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Z, r) || r == '\u2800'
+}
+
+func isInvisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // isClean is the quick way out for what most texts are: printable ASCII with

@@ -10,13 +10,13 @@ import (
 // a table with the lines, and the cures in one fence, which works as pasted
 // because a comment may hold several commands. Cures that already stand in
 // the answer are not said again.
-func (r *Renderer) rejections(a *Answer, lim limits, before string) string {
-	if len(a.Rejections) == 0 {
+func (w *viewer) rejections(before string) string {
+	if len(w.a.Rejections) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("| line | not taken, because |\n|---:|---|\n")
-	shown, left := head(a.Rejections, lim.rows)
+	shown, left := head(w.a.Rejections, w.lim.rows)
 	var cures []string
 	for _, rej := range shown {
 		line := "–"
@@ -25,7 +25,7 @@ func (r *Renderer) rejections(a *Answer, lim limits, before string) string {
 		}
 		b.WriteString(row(line, capital(words(rej.Why, maxWords))) + "\n")
 		cure := clean(rej.Suggestion)
-		known := cure == "" || len(cure) > lim.post || slices.Contains(cures, cure) ||
+		known := cure == "" || len(cure) > w.lim.post || slices.Contains(cures, cure) ||
 			strings.Contains(before, "`\n"+cure+"\n")
 		if !known && len(cures) < maxCures {
 			cures = append(cures, cure)

@@ -115,7 +115,7 @@ func (r *Renderer) load(dir string, names []string) error {
 		}
 	}
 	for _, s := range samples(r.pb) {
-		text, err := r.execute(set, &s.Sections[0], &viewer{r: r, a: &s, now: s.At, lim: full, told: map[string]bool{}})
+		text, err := r.execute(set, &s.Sections[0], r.viewer(&s, s.At))
 		if err == nil {
 			err = balanced(text)
 		}
@@ -201,12 +201,15 @@ func (r *Renderer) Render(a Answer) (string, error) {
 	if at.IsZero() && a.Decision != nil {
 		at = a.Decision.DecidedAt
 	}
+	w := r.viewer(&a, at)
 	for i, lim := range sizes {
-		parts, err := r.parts(&a, at, lim)
+		w.lim = lim
+		clear(w.told)
+		parts, err := r.parts(w)
 		if err != nil {
 			return "", err
 		}
-		for _, detail := range jsonDetails(i) {
+		for _, detail := range jsonDetails(i, a.Decision) {
 			if text := join(append(slices.Clone(parts), r.decision(&a, detail))); len(text) <= MaxComment {
 				return text, nil
 			}
@@ -218,13 +221,16 @@ func (r *Renderer) Render(a Answer) (string, error) {
 	return "", errors.New("render: no size fits")
 }
 
+func (r *Renderer) viewer(a *Answer, at time.Time) *viewer {
+	return &viewer{r: r, a: a, now: at, lim: full, told: map[string]bool{}, cures: map[*playbook.Decision]cure{}}
+}
+
 // parts renders everything but the JSON.
-func (r *Renderer) parts(a *Answer, at time.Time, lim limits) ([]string, error) {
-	w := &viewer{r: r, a: a, now: at, lim: lim, told: map[string]bool{}}
+func (r *Renderer) parts(w *viewer) ([]string, error) {
 	var parts []string
-	for i := range a.Sections {
-		s := &a.Sections[i]
-		if at.IsZero() && s.D != nil {
+	for i := range w.a.Sections {
+		s := &w.a.Sections[i]
+		if w.now.IsZero() && s.D != nil {
 			w.now = s.D.DecidedAt
 		}
 		text, err := r.section(s, w)
@@ -236,7 +242,7 @@ func (r *Renderer) parts(a *Answer, at time.Time, lim limits) ([]string, error) 
 		}
 		parts = append(parts, text)
 	}
-	return append(parts, r.rejections(a, lim, join(parts))), nil
+	return append(parts, w.rejections(join(parts))), nil
 }
 
 // long reports whether a section is more than one line.

@@ -18,6 +18,8 @@ type viewer struct {
 	now  time.Time
 	lim  limits
 	told map[string]bool // mentioned live in this answer already
+	// cures are kept for all sizes an answer is tried in.
+	cures map[*playbook.Decision]cure
 }
 
 func (w *viewer) view(s *Section) *View {
@@ -27,7 +29,7 @@ func (w *viewer) view(s *Section) *View {
 		Endorsers: texts(s.Endorsers), Grant: textOf(s.Grant), Forge: textOf(s.Forge), Status: s.Status,
 		Until: s.Until, Because: sentenceOf(s.Because), ApprovedAt: s.ApprovedAt,
 		OutcomeMissing: s.OutcomeMissing, Metrics: w.metrics(s.Metrics),
-		Title: sentenceOf(s.Title), Text: sentenceOf(s.Text), Post: textOf(s.Post),
+		Title: sentenceOf(s.Title), Text: sentenceOf(s.Text), Post: w.post(s.Post),
 		Contact: operator(w.r.pb.Contact()), Bot: textOf(w.a.Bot), Now: w.now, Unread: len(w.a.Rejections),
 		pb: w.r.pb, failing: w.r.failing, failed: w.r.failed, neutral: w.r.neutral,
 	}
@@ -40,11 +42,12 @@ func (w *viewer) view(s *Section) *View {
 	if s.D != nil {
 		w.decision(v, s.D)
 	}
-	v.Taken, v.TakenLeft = head(w.evidences(s.Taken), w.lim.rows)
-	v.Notes, v.NotesLeft = head(wordsOf(s.Notes), w.lim.notes)
+	v.Taken, v.TakenLeft = w.evidences(s.Taken, w.lim.rows)
+	notes, left := head(s.Notes, w.lim.notes)
+	v.Notes, v.NotesLeft = wordsOf(notes), left
 	if s.Since != nil {
 		v.Since = &SinceView{RefusedAt: s.Since.RefusedAt, Endorser: textOf(s.Since.Endorser), Standing: s.Since.Standing}
-		v.Since.New, _ = head(w.evidences(s.Since.New), w.lim.notes)
+		v.Since.New, _ = w.evidences(s.Since.New, w.lim.notes)
 	}
 	for _, r := range s.Ladder {
 		v.Ladder = append(v.Ladder, *w.rung(r))
@@ -106,17 +109,20 @@ func (w *viewer) decision(v *View, d *playbook.Decision) {
 	for _, m := range d.Missing {
 		v.Steps = append(v.Steps, w.step(m))
 	}
-	v.Counted, v.CountedLeft = head(w.evidences(d.Counted), w.lim.rows)
-	ignored := make([]Evidence, len(d.Ignored))
-	for i, a := range d.Ignored {
-		ignored[i] = w.evidence(a.Attempt)
-		ignored[i].Why = sentenceOf(a.Why)
+	v.Counted, v.CountedLeft = w.evidences(d.Counted, w.lim.rows)
+	ignored, left := head(d.Ignored, w.lim.rows)
+	v.Ignored, v.IgnoredLeft = make([]Evidence, len(ignored)), left
+	for i, a := range ignored {
+		v.Ignored[i] = w.evidence(a.Attempt)
+		v.Ignored[i].Why = sentenceOf(a.Why)
 	}
-	v.Ignored, v.IgnoredLeft = head(ignored, w.lim.rows)
-	v.Contamination, _ = head(w.evidences(d.Contamination), w.lim.notes)
+	v.Contamination, _ = w.evidences(d.Contamination, w.lim.notes)
 	v.Suggestions = texts(d.Suggestions)
-	v.Unknown, v.UnknownLeft = head(symptoms(d.UnknownSymptoms), w.lim.notes)
-	v.Cure, v.Enough = w.cure(d)
+	unknown, left := head(d.UnknownSymptoms, w.lim.notes)
+	v.Unknown, v.UnknownLeft = symptoms(unknown), left
+	c := w.cure(d)
+	v.Cure = w.post(c.line)
+	v.Enough = c.enough && v.Cure != ""
 }
 
 func (w *viewer) step(m playbook.Missing) Step {
@@ -129,31 +135,54 @@ func (w *viewer) step(m playbook.Missing) Step {
 	return s
 }
 
-// cure looks among the rejections for an attempt that would have counted, and
-// asks the gate whether it would have been enough.
-func (w *viewer) cure(d *playbook.Decision) (Text, bool) {
+// maxTries is how many rejections cure asks the gate about.
+const maxTries = 20
+
+// cure looks among the first rejections for an attempt that would have
+// counted, and asks the gate whether it would have been enough.
+func (w *viewer) cure(d *playbook.Decision) cure {
 	if d.Allowed || len(w.a.Rejections) == 0 {
-		return "", false
+		return cure{}
 	}
-	var found Text
-	for _, r := range w.a.Rejections {
+	if c, ok := w.cures[d]; ok {
+		return c
+	}
+	var found cure
+	// One attempt a rung says all that the gate asks of those that count.
+	var counted []playbook.Attempt
+	for _, a := range d.Counted {
+		if !slices.ContainsFunc(counted, func(b playbook.Attempt) bool { return a.Action == b.Action && a.Verified == b.Verified }) {
+			a.Reason = ""
+			counted = append(counted, a)
+		}
+	}
+	tries, _ := head(w.a.Rejections, maxTries)
+	for _, r := range tries {
 		a, ok := w.r.attemptLine(r.Suggestion)
 		if !ok {
 			continue
 		}
 		a.RecordedAt, a.PostedAt, a.Actor = d.DecidedAt, d.DecidedAt, d.Requester
 		got := w.r.pb.AssessEscalation(playbook.Escalation{
-			Action: d.Action, Target: d.Target, Attempts: append(slices.Clone(d.Counted), a),
+			Action: d.Action, Target: d.Target, Attempts: append(slices.Clip(counted), a),
 			Standing: d.Standing, Actor: d.Requester, Request: d.Request, Now: d.DecidedAt,
 		})
 		if got.Allowed {
-			return w.post(r.Suggestion), true
+			found = cure{r.Suggestion, true}
+			break
 		}
-		if found == "" && len(got.Counted) > len(d.Counted) {
-			found = w.post(r.Suggestion)
+		if found.line == "" && len(got.Counted) > len(counted) {
+			found.line = r.Suggestion
 		}
 	}
-	return found, false
+	w.cures[d] = found
+	return found
+}
+
+// cure is a line that logs what could not be read.
+type cure struct {
+	line   string
+	enough bool
 }
 
 // attemptLine reads a cure of ours, "/attempt ACTION OUTCOME …". It only has
@@ -180,15 +209,17 @@ func (w *viewer) post(line string) Text {
 	if len(line) > w.lim.post {
 		return ""
 	}
-	return textOf(line)
+	return Text(clean(line))
 }
 
-func (w *viewer) evidences(as []playbook.Attempt) []Evidence {
+// evidences shows at most n attempts, and says how many it left out.
+func (w *viewer) evidences(as []playbook.Attempt, n int) ([]Evidence, int) {
+	as, left := head(as, n)
 	out := make([]Evidence, len(as))
 	for i, a := range as {
 		out[i] = w.evidence(a)
 	}
-	return out
+	return out, left
 }
 
 func (w *viewer) evidence(a playbook.Attempt) Evidence {
@@ -275,8 +306,9 @@ func (w *viewer) recommendation(r *playbook.Recommendation) *RecommendView {
 			v.Ladder = append(v.Ladder, *w.rung(rung))
 		}
 	}
-	v.Unknown, _ = head(symptoms(r.UnknownSymptoms), w.lim.notes)
-	v.Notes, _ = head(wordsOf(r.Notes), w.lim.notes)
+	unknown, _ := head(r.UnknownSymptoms, w.lim.notes)
+	notes, _ := head(r.Notes, w.lim.notes)
+	v.Unknown, v.Notes = symptoms(unknown), wordsOf(notes)
 	return v
 }
 
@@ -290,9 +322,9 @@ func symptoms(in []playbook.UnknownSymptom) []Symptom {
 
 // textOf and sentenceOf take the invisible away at once, so that a template's
 // {{if .Target}} asks whether there is something to see.
-func textOf(s string) Text { return Text(clean(s)) }
+func textOf(s string) Text { return Text(cleanTo(s, maxText)) }
 
-func sentenceOf(s string) Words { return Words(clean(s)) }
+func sentenceOf(s string) Words { return Words(cleanTo(s, maxWords)) }
 
 func texts(in []string) []Text {
 	out := make([]Text, len(in))
