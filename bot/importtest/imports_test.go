@@ -56,7 +56,9 @@ var table = map[string]row{
 	"bot/store/pgtest": {may: []string{"github.com/jackc/pgx/v5"}, forTests: true},
 	"bot/importtest":   {},
 
-	"bot/forge/gitea":                 {may: []string{"bot/forge", "code.gitea.io/sdk/gitea"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
+	"bot/forge/internal/wire":         {may: []string{"bot/forge"}, never: []string{"os", "database", "testing"}},
+	"bot/forge/github":                {may: []string{"bot/forge", "bot/forge/internal/wire", "github.com/google/go-github/v62"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
+	"bot/forge/gitea":                 {may: []string{"bot/forge", "bot/forge/internal/wire", "code.gitea.io/sdk/gitea"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
 	"bot/forge/forgetest":             {may: []string{"bot/forge", "bot/webhook"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/gitea"}},
 	"bot/forge/forgetest/conformance": {may: []string{"bot/forge", "bot/forge/forgetest", "bot/forge/gitea", "code.gitea.io/sdk/gitea"}, forTests: true},
 
