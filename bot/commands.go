@@ -54,8 +54,7 @@ func (tr *turn) ask(q request) {
 		case !rung.Gated && rung.Rank < openRung.Rank:
 			tr.bare(q, "", "")
 			return
-		case !tr.mayAct(tr.ctx, tr.text.author):
-			tr.notYours(open)
+		case !tr.mine():
 			return
 		}
 		replaced = open.ID
@@ -74,7 +73,7 @@ func (tr *turn) ask(q request) {
 func (tr *turn) open(q request) *request {
 	tr.st.LastRequest++
 	q.ID = fmt.Sprintf("%d/%d", tr.t.Number, tr.st.LastRequest)
-	q.At = tr.now
+	q.At, q.Unvouched = tr.now, !tr.vouched
 	tr.st.Request, tr.st.Approval, tr.st.Ended = &q, nil, ""
 	return &q
 }
@@ -118,6 +117,10 @@ func (tr *turn) bare(q request, kind templates.Kind, reaction forge.Reaction) {
 // repeat answers the same question asked again: the gate is asked anew, and
 // where nothing changed one short pointer is all, and then not even that.
 func (tr *turn) repeat(r *request) {
+	if r.Unvouched && tr.vouched {
+		// Now it is certainly the requester's own word, and stands here.
+		r.Unvouched, r.Trigger, r.Form = false, tr.text.Object, false
+	}
 	if ap := tr.st.Approval; ap != nil {
 		tr.pointer(r)
 		return
@@ -162,6 +165,39 @@ func (tr *turn) fillFor(sec *templates.Section, r *request) {
 	tr.fill(sec, a)
 }
 
+// mine reports whether the author may replace, resolve or withdraw the open
+// request, and answers where not.
+func (tr *turn) mine() bool {
+	if !tr.vouch() {
+		return false
+	}
+	if !tr.mayAct(tr.ctx, tr.text.author) {
+		tr.notYours(tr.st.Request)
+		return false
+	}
+	return true
+}
+
+// vouch reports whether the text may lend its author's standing, and asks for
+// it to be posted again where not.
+func (tr *turn) vouch() bool {
+	if tr.vouched {
+		return true
+	}
+	tr.reaction, tr.logSaid = forge.ReactionConfused, true
+	for _, s := range tr.sections {
+		if s.Kind == templates.KindNotice && s.Title == unvouchedTitle {
+			return false
+		}
+	}
+	tr.add(templates.Section{Kind: templates.KindNotice, Title: unvouchedTitle,
+		Text: "I found this text later, while looking for what I had missed, and cannot tell whether its author wrote it as it is now. " +
+			"Attempts in it are taken; what needs its author's standing is not done. The author posts it again, in a new comment."})
+	return false
+}
+
+const unvouchedTitle = "✍️ Not done: nobody vouches for this text"
+
 // notYours answers a line about somebody else's request.
 func (tr *turn) notYours(r *request) {
 	tr.reaction = forge.ReactionConfused
@@ -184,11 +220,9 @@ func (tr *turn) Resolved(inv command.Invocation) {
 		}
 		return
 	}
-	if !tr.mayAct(tr.ctx, tr.text.author) {
-		tr.notYours(r)
-		return
+	if tr.mine() {
+		tr.recovered(inv, r)
 	}
-	tr.recovered(inv, r)
 }
 
 func (tr *turn) recovered(inv command.Invocation, r *request) {
@@ -213,6 +247,11 @@ func (tr *turn) end(r *request, a playbook.Assessment, lk look, state string, se
 		return
 	}
 	tr.st.Approval = nil
+	tr.err = tr.audit(AuditEntry{What: state, Request: r.ID, Action: r.Action, Target: r.Target, Requester: r.Requester.Login,
+		Actor: tr.text.author.Login, ActorID: tr.text.author.ID})
+	if tr.err != nil {
+		return
+	}
 	d, err := tr.decide(r, a, lk.Standing, "")
 	if err != nil {
 		tr.err = err
@@ -223,8 +262,6 @@ func (tr *turn) end(r *request, a playbook.Assessment, lk look, state string, se
 	tr.decision = d
 	tr.add(sec)
 	tr.st.end(state)
-	tr.err = tr.audit(AuditEntry{What: state, Request: r.ID, Action: r.Action, Target: r.Target, Requester: r.Requester.Login,
-		Actor: tr.text.author.Login, ActorID: tr.text.author.ID})
 }
 
 // Withdraw takes the open request, or a standing approval, back.
@@ -234,8 +271,7 @@ func (tr *turn) Withdraw(command.Invocation) {
 		tr.notice("🤷 No request is open here, so there is nothing to withdraw", "", "")
 		return
 	}
-	if !tr.mayAct(tr.ctx, tr.text.author) {
-		tr.notYours(r)
+	if !tr.mine() {
 		return
 	}
 	a, lk := tr.assess(r, false)
@@ -274,6 +310,9 @@ func (tr *turn) Endorse(inv command.Invocation) {
 	}
 	if tr.st.Approval != nil {
 		tr.pointer(r)
+		return
+	}
+	if !tr.vouch() {
 		return
 	}
 	before := r.Endorsement
@@ -389,6 +428,9 @@ func (tr *turn) attemptsSection(weigh []playbook.Attempt, excluded []playbook.Ig
 }
 
 func (tr *turn) clearContamination(inv command.Invocation) {
+	if !tr.vouch() {
+		return
+	}
 	lk := tr.standing(tr.ctx, tr.text.author, true)
 	if lk.Standing.Permission < playbook.PermissionAdmin {
 		tr.reaction = forge.ReactionRefused

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"playbook-bot/bot/command"
 	"playbook-bot/bot/forge"
 	"playbook-bot/bot/store"
 	"playbook-bot/playbook"
@@ -30,6 +32,11 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		actor = r.Endorsement.By
 	}
 	lk := tr.standingFor(r.Action, actor, fresh)
+	if r.Unvouched && r.Endorsement == nil {
+		// Who can comment can read; no more is lent by a text that may be
+		// anybody's.
+		lk = look{Standing: playbook.Standing{Permission: playbook.PermissionRead, Roles: []string{}}}
+	}
 	weigh, excluded := tr.attempts()
 	_, granted := tr.grant(r)
 	a := tr.b.Playbook.AssessEscalation(playbook.Escalation{
@@ -43,6 +50,15 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		a.Matrix = playbook.MatrixAnswer{Why: why}
 		a.Reasons = append([]string{why}, a.Reasons...)
 		a.Missing = append(a.Missing, playbook.Missing{What: "repository", Who: "the bot's operator", Text: "name this repository in full in `REPOSITORIES`"})
+	}
+	if r.Unvouched && r.Endorsement == nil && !a.Matrix.Allowed {
+		a.Matrix.Why = "I found this request later, while looking for what I had missed, and cannot tell whether it is its author's own word"
+		a.Reasons[0] = a.Matrix.Why
+		line := restartLine(r.Action, r.Target)
+		if r.BreakGlass {
+			line = strings.Replace(line, "/restart", "/break-glass", 1) + " " + command.UrgentReason
+		}
+		a.Missing = append([]playbook.Missing{{What: "vouch", Who: "its author", Text: "post it again, in a new comment; then nobody need endorse it", Post: line}}, a.Missing...)
 	}
 	return a, lk
 }
@@ -434,11 +450,11 @@ func (tr *turn) revokeBy(r *request, a playbook.Assessment, lk look, because str
 	tr.st.Approval = nil
 	r.Verdict, r.Code, r.DecidedAt = verdictRefused, a.Code, tr.now
 	tr.observe = append(tr.observe, Observation{What: "revoked"})
-	sec := templates.Section{Kind: templates.KindRevoked, Because: because, ApprovedAt: ap.At, Reason: r.Reason}
-	tr.publish(r, a, lk.Standing, sec, revokeKey(ap.ID))
+	tr.err = tr.audit(AuditEntry{What: "revoked", Request: r.ID, Action: r.Action, Target: r.Target, Note: because,
+		Actor: tr.ev.Sender.Login, ActorID: tr.ev.Sender.ID})
 	if tr.err == nil {
-		tr.err = tr.audit(AuditEntry{What: "revoked", Request: r.ID, Action: r.Action, Target: r.Target, Note: because,
-			Actor: tr.ev.Sender.Login, ActorID: tr.ev.Sender.ID})
+		sec := templates.Section{Kind: templates.KindRevoked, Because: because, ApprovedAt: ap.At, Reason: r.Reason}
+		tr.publish(r, a, lk.Standing, sec, revokeKey(ap.ID))
 	}
 }
 

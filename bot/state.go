@@ -58,6 +58,9 @@ type request struct {
 	Trigger    forge.Object  `json:"trigger"`
 	At         time.Time     `json:"at"`
 	Form       bool          `json:"form,omitempty"`
+	// Unvouched: the line was found without a delivery, so it may be anybody's:
+	// see turn.vouched.
+	Unvouched bool `json:"unvouched,omitempty"`
 
 	Endorsement *endorsement `json:"endorsement,omitempty"`
 

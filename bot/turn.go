@@ -64,6 +64,13 @@ type turn struct {
 	extra []keyed
 	// low: the author has less than write, as far as was looked.
 	low bool
+	// vouched: a delivery whose sender is the author carried this very text.
+	// Without one nobody knows whose words they are: an edit by another within
+	// the second of posting leaves no trace on the forge. Such a text is
+	// answered and its attempts are taken, but it lends no standing: page 2.8
+	// would let it, and a writer's script could then endorse in an
+	// administrator's name whenever the bot was down.
+	vouched bool
 	// logged: an /attempt stands in the text, so its author waits for a word.
 	logged bool
 	// logSaid: a section already speaks of the records taken.
@@ -86,6 +93,7 @@ func (s *session) newTurn(ev store.Event, t text, r comment.Read) *turn {
 // run carries out a new text and commits what came of it.
 func (tr *turn) run(ctx context.Context, runs bool) error {
 	tr.ctx = ctx
+	tr.vouched = runs && tr.ev.Source == store.SourceDelivery
 	form := tr.read.Form != nil && tr.read.Form.Problem == nil
 	wants := len(tr.read.Commands) > 0 || form
 	if wants && !runs {
@@ -113,7 +121,7 @@ func (tr *turn) run(ctx context.Context, runs bool) error {
 			tr.command(inv)
 		}
 	}
-	tr.changed(ctx, len(tr.read.Records) > 0, runs)
+	tr.changed(ctx, len(tr.read.Records) > 0, tr.vouched)
 	return tr.commit(ctx)
 }
 
@@ -309,6 +317,7 @@ func (tr *turn) formEdited(ctx context.Context, own bool) {
 	}
 	f := tr.read.Form
 	if own && f != nil && f.Problem == nil && (fromForm || old == nil) {
+		tr.vouched = true
 		r := tr.open(formRequest(tr.text, *f))
 		tr.judge(r, flipKey(r.ID, 0))
 		return

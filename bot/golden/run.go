@@ -2,6 +2,7 @@ package golden
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -204,6 +205,13 @@ func (p *player) fakeAct(f Faker, st Step) (bool, error) {
 		return true, f.Sweep()
 	case st.verb(0) == "quietly", st.verb(0) == "loudly":
 		return true, f.Quiet(st.verb(0) == "quietly")
+	case st.verb(0) == "hurry":
+		h, ok := f.(interface{ Hurry() })
+		if !ok {
+			return true, errors.New("this forge cannot hurry")
+		}
+		h.Hurry()
+		return true, nil
 	case st.verb(0) == "lose":
 		return true, f.LoseDatabase()
 	case st.verb(1) == "becomes":
@@ -265,6 +273,7 @@ var (
 	dates    = regexp.MustCompile(`\d{4}-\d\d-\d\d `)
 	clocks   = regexp.MustCompile(`\b\d\d:\d\d( UTC)?\b`)
 	comments = regexp.MustCompile(`\bcomment (\d+)\b`)
+	ages     = regexp.MustCompile(`\b\d+ (days|h|min|s) old\b`)
 	threads  = regexp.MustCompile(`\b\d+/(\d+)\b`)
 )
 
@@ -282,6 +291,7 @@ func normalise(body string, ids map[int64]int, number int64) string {
 		id, _ := strconv.ParseInt(s[len("comment "):], 10, 64)
 		return fmt.Sprintf("comment %d", ids[id])
 	})
+	body = ages.ReplaceAllString(body, "<age>")
 	body = threads.ReplaceAllString(body, "1/$1")
 	body = strings.ReplaceAll(body, fmt.Sprintf("ops/incidents#%d", number), "ops/incidents#1")
 	return strings.TrimRight(body, "\n") + "\n"

@@ -24,6 +24,7 @@
 //	-- ada imports as pete --      a migrated comment (fake only)
 //	-- sweep --                    the bot looks for what it missed
 //	-- quietly --                  until "-- loudly --" no delivery arrives (fake only)
+//	-- hurry --                    the next two acts fall into one second (fake only)
 //	-- lose the database --        the bot starts anew with an empty one (fake only)
 //	-- bot --                      what the bot has said since, nothing if absent
 //	-- end --                      labels, reactions of the bot, audit entries
