@@ -18,22 +18,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 // The limits of a call where Config says nothing.
 const (
-	DefaultTimeout = 10 * time.Second
-	// DefaultMaxBody is far above the 13 MB of a thread of 10,000 comments.
-	DefaultMaxBody = 32 << 20
+	DefaultTimeout = wire.DefaultTimeout
+	DefaultMaxBody = wire.DefaultMaxBody
 )
 
 // Config is what a Client needs. BaseURL and Token are required.
@@ -84,23 +82,16 @@ type Client struct {
 // New makes a Client. It talks to nobody: a server that is down at start is
 // found by the first call.
 func New(cfg Config) (*Client, error) {
-	base, err := url.Parse(strings.TrimSpace(cfg.BaseURL))
-	switch {
-	case err != nil:
-		// The parse error would repeat the URL, which may hold credentials.
-		return nil, errors.New("the forge's base URL cannot be parsed")
-	case base.Scheme != "http" && base.Scheme != "https":
-		return nil, errors.New("the forge's base URL must begin with http:// or https://")
-	case base.Host == "":
-		return nil, errors.New("the forge's base URL names no host")
-	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return nil, errors.New("the forge's base URL must hold neither credentials nor a query")
-	case cfg.Token == nil:
+	base, err := wire.BaseURL(cfg.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Token == nil {
 		return nil, errors.New("no source for the forge's token")
 	}
 	c := &Client{
 		Dialect:   Dialect{Forge: cfg.Name},
-		base:      strings.TrimSuffix(base.String(), "/"),
+		base:      base,
 		token:     cfg.Token,
 		timeout:   cmp.Or(cfg.Timeout, DefaultTimeout),
 		userAgent: cmp.Or(cfg.UserAgent, "playbook-bot"),
@@ -110,99 +101,80 @@ func New(cfg Config) (*Client, error) {
 	if c.now == nil {
 		c.now = time.Now
 	}
-	var shared http.Client
-	if cfg.HTTP != nil {
-		shared = *cfg.HTTP
-	}
-	shared.Timeout = 0 // the context's deadline does this, and tells it apart
-	shared.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	shared.Transport = &transport{next: shared.Transport, maxBody: cmp.Or(cfg.MaxBody, DefaultMaxBody)}
-	c.http = &shared
+	// English is asked for because 403 is "locked", "blocked" and "no right"
+	// alike, which only the text tells apart.
+	c.http = wire.NewClient(cfg.HTTP, cmp.Or(cfg.MaxBody, DefaultMaxBody),
+		map[string]string{"Accept-Language": "en-US", "Accept": "application/json"})
 	return c, nil
-}
-
-// call names one call: for metrics, for errors, and whether it may change
-// something on the server.
-type call struct {
-	kind  string
-	op    string
-	write bool
-}
-
-func read(kind, format string, args ...any) call {
-	return call{kind: kind, op: fmt.Sprintf(format, args...)}
-}
-
-func write(kind, format string, args ...any) call {
-	return call{kind: kind, op: fmt.Sprintf(format, args...), write: true}
 }
 
 // do makes one HTTP exchange through the SDK and sorts its failure. The
 // exchange is returned in either case.
-func (c *Client) do(ctx context.Context, what call, fn func(*sdk.Client) error) (*exchange, error) {
-	ex := &exchange{}
+func (c *Client) do(ctx context.Context, what wire.Call, fn func(*sdk.Client) error) (*wire.Exchange, error) {
+	ex := &wire.Exchange{}
 	token := c.token()
 	if strings.TrimSpace(token) == "" {
-		return ex, &forge.Error{Op: what.op, Kind: forge.ErrUnverified}
+		return ex, &forge.Error{Op: what.Op, Kind: forge.ErrUnverified}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	api, err := sdk.NewClient(c.base,
 		sdk.SetHTTPClient(c.http),
-		sdk.SetContext(context.WithValue(ctx, exchangeKey{}, ex)),
+		sdk.SetContext(wire.With(ctx, ex)),
 		sdk.SetToken(token),
 		sdk.SetUserAgent(c.userAgent),
 		sdk.SetGiteaVersion(""), // ask no version: also serves Forgejo, and a server that is down
 	)
 	if err != nil {
-		return ex, &forge.Error{Op: what.op, Kind: forge.ErrPermanent}
+		return ex, &forge.Error{Op: what.Op, Kind: forge.ErrPermanent}
 	}
 	start := c.now()
 	err = fn(api)
 	if c.onCall != nil {
-		c.onCall(what.kind, ex.status, c.now().Sub(start))
+		c.onCall(what.Kind, ex.Status, c.now().Sub(start))
 	}
 	if errors.Is(err, errMoved) {
 		return ex, err // inRepo's to sort
 	}
 	// Calls without a result look at the status alone: a gateway's page with
 	// 200 must not pass for a comment that was deleted.
-	if _, foreign := ex.origin(); err == nil && !foreign {
+	if err == nil && origin(ex) != wire.Foreign {
 		return ex, nil
 	}
-	return ex, c.failure(what, ex, err)
+	return ex, wire.Failure(what, ex, origin(ex), refusalKind, err, c.now())
 }
 
 // Self is the account the token belongs to.
 func (c *Client) Self(ctx context.Context) (forge.Account, error) {
 	var user *sdk.User
-	ex, err := c.do(ctx, read("user.self", "read the bot's own account"), func(api *sdk.Client) (err error) {
+	what := wire.Read("user.self", "read the bot's own account")
+	ex, err := c.do(ctx, what, func(api *sdk.Client) (err error) {
 		user, _, err = api.GetMyUserInfo()
 		return err
 	})
-	return c.account(ex, "read the bot's own account", user, err)
+	return oneAccount(ex, what, user, err)
 }
 
 // AccountByLogin is the account that has this login at present.
 func (c *Client) AccountByLogin(ctx context.Context, login string) (forge.Account, error) {
-	what := read("user.read", "read the account of a login")
+	what := wire.Read("user.read", "read the account of a login")
 	if strings.TrimSpace(login) == "" {
-		return forge.Account{}, &forge.Error{Op: what.op, Kind: forge.ErrNotFound}
+		return forge.Account{}, &forge.Error{Op: what.Op, Kind: forge.ErrNotFound}
 	}
 	var user *sdk.User
 	ex, err := c.do(ctx, what, func(api *sdk.Client) (err error) {
 		user, _, err = api.GetUserInfo(login)
 		return err
 	})
-	return c.account(ex, what.op, user, err)
+	return oneAccount(ex, what, user, err)
 }
 
-func (c *Client) account(ex *exchange, op string, user *sdk.User, err error) (forge.Account, error) {
+func oneAccount(ex *wire.Exchange, what wire.Call, user *sdk.User, err error) (forge.Account, error) {
 	if err != nil {
 		return forge.Account{}, err
 	}
 	if user == nil || user.ID <= 0 {
-		return forge.Account{}, ex.nonsense(op)
+		return forge.Account{}, nonsense(what, ex)
 	}
 	return toAccount(user), nil
 }
@@ -218,7 +190,7 @@ func (c *Client) TeamMember(ctx context.Context, org, team, login string) (bool,
 		return false, err
 	}
 	var user *sdk.User
-	what := read("team.member", "read whether an account is in team %d", id)
+	what := wire.Read("team.member", "read whether an account is in team %d", id)
 	_, err = c.do(ctx, what, func(api *sdk.Client) (err error) {
 		user, _, err = api.GetTeamMember(id, login)
 		return err
@@ -230,7 +202,7 @@ func (c *Client) TeamMember(ctx context.Context, org, team, login string) (bool,
 }
 
 func (c *Client) teamID(ctx context.Context, org, team string) (int64, error) {
-	what := read("team.list", "list the teams of an organisation")
+	what := wire.Read("team.list", "list the teams of an organisation")
 	seen := map[int64]bool{}
 	for page := 1; ; page++ {
 		var teams []*sdk.Team
@@ -252,7 +224,7 @@ func (c *Client) teamID(ctx context.Context, org, team string) (int64, error) {
 			}
 		}
 		if !fresh {
-			return 0, &forge.Error{Op: what.op, Status: ex.status, Kind: forge.ErrNotFound, FromForge: true}
+			return 0, &forge.Error{Op: what.Op, Status: ex.Status, Kind: forge.ErrNotFound, FromForge: true}
 		}
 	}
 }

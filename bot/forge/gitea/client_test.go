@@ -228,30 +228,6 @@ func TestACancelledCallSaysSo(t *testing.T) {
 	}
 }
 
-// TestRetryAfter also covers case 15's delayed one.
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"":                              0,
-		"30":                            30 * time.Second,
-		" 1 ":                           time.Second,
-		"-5":                            0,
-		"soon":                          0,
-		"99999999999999999999":          0,
-		"Wed, 01 Jul 2026 12:00:45 GMT": 45 * time.Second,
-		"Wed, 01 Jul 2026 11:00:00 GMT": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
-	}
-	// The server's clock, not ours, is what its date is meant by.
-	h := http.Header{"Retry-After": {"Wed, 01 Jul 2026 15:00:10 GMT"}, "Date": {"Wed, 01 Jul 2026 15:00:00 GMT"}}
-	if got := retryAfter(h, now); got != 10*time.Second {
-		t.Errorf("by the server's clock: %v", got)
-	}
-}
-
 func TestRefusalsInTurn(t *testing.T) { // case 15
 	f := newFixture(t)
 	f.OrderKind("comment.create", forgetest.Fault{Status: 403, Body: `{"message":"You cannot comment on a locked issue.","url":"x"}`,

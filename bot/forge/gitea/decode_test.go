@@ -9,6 +9,7 @@ import (
 
 	"playbook-bot/bot/forge"
 	"playbook-bot/bot/forge/forgetest"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 func recorded(t testing.TB) map[string]forgetest.Delivery {
@@ -101,23 +102,23 @@ func TestDecodeEvents(t *testing.T) {
 		{"created is no action of an issue", "issues", `{"action":"created","issue":{"number":2},` + repo + `}`, forge.ActionOther, nil},
 		{"opened is no action of a comment", "issue_comment", `{"action":"opened","issue":{"number":2},"comment":{"id":5},` + repo + `}`, forge.ActionOther, nil},
 		{"no sender", "issues", `{"action":"opened","issue":{"number":2,"user":null},"repository":{"id":9},"sender":null}`, forge.ActionOpened, nil},
-		{"no event", "", `{"action":"opened","issue":{"number":2},` + repo + `}`, "", errNoEvent},
-		{"no JSON", "issues", `{"action":`, "", errNoJSON},
-		{"empty", "issues", ``, "", errNoJSON},
-		{"null", "issues", ` null`, "", errNoJSON},
-		{"a list", "issues", `[]`, "", errNoJSON},
-		{"two objects", "issues", `{}{}`, "", errNoJSON},
-		{"a string for a number", "issues", `{"action":"opened","issue":{"number":"2"},` + repo + `}`, "", errNoJSON},
-		{"no repository", "issues", `{"action":"opened","issue":{"number":2}}`, "", errNoRepo},
-		{"no action", "issues", `{"issue":{"number":2},` + repo + `}`, "", errNoAction},
-		{"no issue", "issues", `{"action":"opened",` + repo + `}`, "", errNoObject},
-		{"a negative number", "issues", `{"action":"opened","issue":{"number":-2},` + repo + `}`, "", errNoObject},
-		{"no comment", "issue_comment", `{"action":"created","issue":{"number":2},` + repo + `}`, "", errNoObject},
-		{"a comment in no thread", "issue_comment", `{"action":"created","comment":{"id":5},` + repo + `}`, "", errNoObject},
+		{"no event", "", `{"action":"opened","issue":{"number":2},` + repo + `}`, "", wire.ErrNoEvent},
+		{"no JSON", "issues", `{"action":`, "", wire.ErrNoJSON},
+		{"empty", "issues", ``, "", wire.ErrNoJSON},
+		{"null", "issues", ` null`, "", wire.ErrNoJSON},
+		{"a list", "issues", `[]`, "", wire.ErrNoJSON},
+		{"two objects", "issues", `{}{}`, "", wire.ErrNoJSON},
+		{"a string for a number", "issues", `{"action":"opened","issue":{"number":"2"},` + repo + `}`, "", wire.ErrNoJSON},
+		{"no repository", "issues", `{"action":"opened","issue":{"number":2}}`, "", wire.ErrNoRepo},
+		{"no action", "issues", `{"issue":{"number":2},` + repo + `}`, "", wire.ErrNoAction},
+		{"no issue", "issues", `{"action":"opened",` + repo + `}`, "", wire.ErrNoObject},
+		{"a negative number", "issues", `{"action":"opened","issue":{"number":-2},` + repo + `}`, "", wire.ErrNoObject},
+		{"no comment", "issue_comment", `{"action":"created","issue":{"number":2},` + repo + `}`, "", wire.ErrNoObject},
+		{"a comment in no thread", "issue_comment", `{"action":"created","comment":{"id":5},` + repo + `}`, "", wire.ErrNoObject},
 		// The headers are not signed: a body is not to be read as another event's.
-		{"a comment replayed as an issue", "issues", `{"action":"deleted","issue":{"number":2},"comment":{"id":5},` + repo + `}`, "", errWrongEvent},
-		{"an issue replayed as a pull request", "pull_request", `{"action":"deleted","issue":{"number":2},` + repo + `}`, "", errWrongEvent},
-		{"a pull request replayed as an issue", "issues", `{"action":"deleted","pull_request":{"number":2},` + repo + `}`, "", errWrongEvent},
+		{"a comment replayed as an issue", "issues", `{"action":"deleted","issue":{"number":2},"comment":{"id":5},` + repo + `}`, "", wire.ErrWrongEvent},
+		{"an issue replayed as a pull request", "pull_request", `{"action":"deleted","issue":{"number":2},` + repo + `}`, "", wire.ErrWrongEvent},
+		{"a pull request replayed as an issue", "issues", `{"action":"deleted","pull_request":{"number":2},` + repo + `}`, "", wire.ErrWrongEvent},
 	}
 	for _, tt := range tests {
 		ev, err := Dialect{}.Decode(http.Header{"X-Gitea-Event": {tt.event}, "X-Github-Event": {"ping"}}, []byte(tt.body))

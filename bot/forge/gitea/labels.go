@@ -10,6 +10,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 // defaultColor is that of a label nobody gave one: Gitea refuses an empty one.
@@ -62,7 +63,7 @@ func (lc *labelCache) put(repoID int64, ids map[string]int64) {
 // repoLabels lists a repository's labels, name to id. Of two with one name, of
 // which Gitea allows any number, the older is meant.
 func (c *Client) repoLabels(ctx context.Context, repoID int64) (map[string]int64, error) {
-	what := read("label.list", "list the labels of repository %d", repoID)
+	what := wire.Read("label.list", "list the labels of repository %d", repoID)
 	ids, seen := map[string]int64{}, map[int64]bool{}
 	for page := 1; ; page++ {
 		var labels []*sdk.Label
@@ -84,21 +85,21 @@ func (c *Client) repoLabels(ctx context.Context, repoID int64) (map[string]int64
 				ids[l.Name] = l.ID
 			}
 		}
-		if !fresh || !ex.more(page, len(labels)) {
+		if !fresh || !hasMore(ex, page, len(labels)) {
 			return ids, nil
 		}
 	}
 }
 
 func (c *Client) createLabel(ctx context.Context, repoID int64, spec forge.LabelSpec) (int64, error) {
-	what := write("label.create", "create a label in repository %d", repoID)
+	what := wire.Write("label.create", "create a label in repository %d", repoID)
 	color := "#" + strings.TrimPrefix(cmp.Or(spec.Color, defaultColor), "#")
 	opt := sdk.CreateLabelOption{
 		Name: spec.Name, Color: color, Description: spec.Description,
 		Exclusive: spec.Exclusive && hasScope(spec.Name),
 	}
 	if opt.Validate() != nil {
-		return 0, &forge.Error{Op: what.op, Kind: forge.ErrPermanent}
+		return 0, &forge.Error{Op: what.Op, Kind: forge.ErrPermanent}
 	}
 	var label *sdk.Label
 	ex, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
@@ -109,7 +110,7 @@ func (c *Client) createLabel(ctx context.Context, repoID int64, spec forge.Label
 		return 0, err
 	}
 	if label == nil || label.ID <= 0 {
-		return 0, ex.nonsense(what.op)
+		return 0, nonsense(what, ex)
 	}
 	return label.ID, nil
 }
@@ -118,7 +119,7 @@ func (c *Client) createLabel(ctx context.Context, repoID int64, spec forge.Label
 // name to id. Ids that the server no longer knows are silently left out by it;
 // they are then looked up afresh, once.
 func (c *Client) addLabels(ctx context.Context, repoID, number int64, names []string) (map[string]int64, error) {
-	what := write("label.add", "put labels on issue %d of repository %d", number, repoID)
+	what := wire.Write("label.add", "put labels on issue %d of repository %d", number, repoID)
 	known := c.labels.get(repoID)
 	for retried := false; ; retried = true {
 		var ids []int64

@@ -3,7 +3,6 @@ package gitea
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 // pageSize is asked for wherever a listing is paged; Gitea gives at most 50.
@@ -97,7 +97,7 @@ func (c *Client) RepoByID(ctx context.Context, id int64) (forge.Repo, error) {
 }
 
 func (c *Client) resolve(ctx context.Context, id int64) (repoEntry, error) {
-	what := read("repo.by_id", "resolve repository %d", id)
+	what := wire.Read("repo.by_id", "resolve repository %d", id)
 	var repo *sdk.Repository
 	ex, err := c.do(ctx, what, func(api *sdk.Client) (err error) {
 		repo, _, err = api.GetRepoByID(id)
@@ -108,7 +108,7 @@ func (c *Client) resolve(ctx context.Context, id int64) (repoEntry, error) {
 	}
 	e, ok := c.remember(repo)
 	if !ok || e.repo.ID != id {
-		return repoEntry{}, ex.nonsense(what.op)
+		return repoEntry{}, nonsense(what, ex)
 	}
 	return e, nil
 }
@@ -132,10 +132,10 @@ func (c *Client) remember(r *sdk.Repository) (repoEntry, bool) {
 // RepoByName is the repository that owner/name leads to at present. A name of
 // the past is followed once, as Gitea's own 301 says.
 func (c *Client) RepoByName(ctx context.Context, owner, name string) (forge.Repo, error) {
-	what := read("repo.by_name", "look up a repository by its name")
+	what := wire.Read("repo.by_name", "look up a repository by its name")
 	for followed := false; ; followed = true {
 		if owner == "" || name == "" {
-			return forge.Repo{}, &forge.Error{Op: what.op, Kind: forge.ErrNotFound}
+			return forge.Repo{}, &forge.Error{Op: what.Op, Kind: forge.ErrNotFound}
 		}
 		var repo *sdk.Repository
 		ex, err := c.do(ctx, what, func(api *sdk.Client) (err error) {
@@ -151,7 +151,7 @@ func (c *Client) RepoByName(ctx context.Context, owner, name string) (forge.Repo
 		}
 		e, ok := c.remember(repo)
 		if !ok {
-			return forge.Repo{}, ex.nonsense(what.op)
+			return forge.Repo{}, nonsense(what, ex)
 		}
 		return e.repo, nil
 	}
@@ -159,15 +159,8 @@ func (c *Client) RepoByName(ctx context.Context, owner, name string) (forge.Repo
 
 // redirectTarget takes owner and name from the path of a redirect's Location;
 // its host is not looked at, so a redirect leads nowhere but to this server.
-func redirectTarget(ex *exchange) (owner, name string, ok bool) {
-	if !ex.redirected() {
-		return "", "", false
-	}
-	loc, err := (&http.Response{Header: ex.header}).Location()
-	if err != nil {
-		return "", "", false
-	}
-	_, rest, ok := strings.Cut(loc.Path, "/api/v1/repos/")
+func redirectTarget(ex *wire.Exchange) (owner, name string, ok bool) {
+	_, rest, ok := strings.Cut(ex.Location(), "/api/v1/repos/")
 	if !ok {
 		return "", "", false
 	}
@@ -178,21 +171,13 @@ func redirectTarget(ex *exchange) (owner, name string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-func (ex *exchange) redirected() bool {
-	switch ex.status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
-}
-
 // ReposOf lists the repositories of an account or organisation that the bot's
 // account may see, in the order of their ids. It asks by way of /users/, which
 // serves organisations too and needs no read:organization.
 func (c *Client) ReposOf(ctx context.Context, owner string) ([]forge.Repo, error) {
-	what := read("repo.list", "list the repositories of an owner")
+	what := wire.Read("repo.list", "list the repositories of an owner")
 	if owner == "" {
-		return nil, &forge.Error{Op: what.op, Kind: forge.ErrNotFound}
+		return nil, &forge.Error{Op: what.Op, Kind: forge.ErrNotFound}
 	}
 	var all []forge.Repo
 	seen := map[int64]bool{}
@@ -239,18 +224,18 @@ func (t target) name() string  { return t.repo.Name }
 // once and the call repeated once, a POST too: a redirected or unfound one has
 // done nothing. maxAge is how old the proof for the cached name may be; 0: any
 // age, for calls whose answer proves it.
-func (c *Client) inRepo(ctx context.Context, what call, id int64, maxAge time.Duration, fn func(target) error) (*exchange, repoEntry, error) {
+func (c *Client) inRepo(ctx context.Context, what wire.Call, id int64, maxAge time.Duration, fn func(target) error) (*wire.Exchange, repoEntry, error) {
 	e, ok := c.repos.get(id)
 	fresh := false
 	if !ok || (maxAge > 0 && c.now().Sub(e.proved) >= maxAge) {
 		var err error
 		if e, err = c.resolve(ctx, id); err != nil {
-			return &exchange{}, e, err
+			return &wire.Exchange{}, e, err
 		}
 		fresh = true
 	}
 	ex, err := c.do(ctx, what, func(api *sdk.Client) error { return fn(target{e, api}) })
-	moved := ex.redirected() || errors.Is(err, forge.ErrNotFound) || errors.Is(err, errMoved)
+	moved := ex.Redirected() || errors.Is(err, forge.ErrNotFound) || errors.Is(err, errMoved)
 	if err == nil || !moved || fresh {
 		return ex, e, c.unmoved(what, ex, err)
 	}
@@ -267,9 +252,9 @@ func (c *Client) inRepo(ctx context.Context, what call, id int64, maxAge time.Du
 
 // unmoved sorts what is left of errMoved after the id was resolved: a rename
 // is under way.
-func (c *Client) unmoved(what call, ex *exchange, err error) error {
+func (c *Client) unmoved(what wire.Call, ex *wire.Exchange, err error) error {
 	if errors.Is(err, errMoved) {
-		return &forge.Error{Op: what.op, Status: ex.status, Kind: forge.ErrRetry, FromForge: true}
+		return &forge.Error{Op: what.Op, Status: ex.Status, Kind: forge.ErrRetry, FromForge: true}
 	}
 	return err
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +13,12 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 // Issue reads an issue or pull request.
 func (c *Client) Issue(ctx context.Context, repoID, number int64) (forge.Issue, error) {
-	what := read("issue.read", "read issue %d of repository %d", number, repoID)
+	what := wire.Read("issue.read", "read issue %d of repository %d", number, repoID)
 	var issue *sdk.Issue
 	ex, e, err := c.inRepo(ctx, what, repoID, 0, func(t target) (err error) {
 		issue, _, err = t.api.GetIssue(t.owner(), t.name(), number)
@@ -32,7 +31,7 @@ func (c *Client) Issue(ctx context.Context, repoID, number int64) (forge.Issue, 
 		return forge.Issue{}, err
 	}
 	if issue == nil || issue.ID <= 0 || issue.Index != number {
-		return forge.Issue{}, ex.nonsense(what.op)
+		return forge.Issue{}, nonsense(what, ex)
 	}
 	if issue.Repository != nil {
 		c.proved(e)
@@ -44,25 +43,25 @@ func (c *Client) Issue(ctx context.Context, repoID, number int64) (forge.Issue, 
 // repository, or to something in a thread that is no comment (a "closed"
 // line), is forge.ErrNotFound.
 func (c *Client) Comment(ctx context.Context, repoID, id int64) (forge.Comment, error) {
-	what := read("comment.read", "read comment %d of repository %d", id, repoID)
+	what := wire.Read("comment.read", "read comment %d of repository %d", id, repoID)
 	var comment *sdk.Comment
 	ex, e, err := c.inRepo(ctx, what, repoID, 0, func(t target) (err error) {
 		comment, _, err = t.api.GetIssueComment(t.owner(), t.name(), id)
 		return err
 	})
-	if ex.status == http.StatusNoContent {
-		return forge.Comment{}, &forge.Error{Op: what.op, Status: ex.status, Kind: forge.ErrNotFound, FromForge: true}
+	if ex.Status == http.StatusNoContent {
+		return forge.Comment{}, &forge.Error{Op: what.Op, Status: ex.Status, Kind: forge.ErrNotFound, FromForge: true}
 	}
 	if err != nil {
 		return forge.Comment{}, err
 	}
 	if comment == nil || comment.ID != id {
-		return forge.Comment{}, ex.nonsense(what.op)
+		return forge.Comment{}, nonsense(what, ex)
 	}
 	c.proved(e) // comment ids are the server's, and it looks the repository up
 	out, ok := toComment(comment, e)
 	if !ok {
-		return forge.Comment{}, &forge.Error{Op: what.op, Status: ex.status, Kind: forge.ErrNotFound, FromForge: true}
+		return forge.Comment{}, &forge.Error{Op: what.Op, Status: ex.Status, Kind: forge.ErrNotFound, FromForge: true}
 	}
 	return out, nil
 }
@@ -72,7 +71,7 @@ func (c *Client) Comment(ctx context.Context, repoID, id int64) (forge.Comment, 
 // long the thread: Gitea does not page this listing and ignores page and
 // limit.
 func (c *Client) Comments(ctx context.Context, repoID, number int64, since time.Time) ([]forge.Comment, error) {
-	what := read("comment.list", "list the comments of issue %d of repository %d", number, repoID)
+	what := wire.Read("comment.list", "list the comments of issue %d of repository %d", number, repoID)
 	var comments []*sdk.Comment
 	_, e, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
 		comments, _, err = t.api.ListIssueComments(t.owner(), t.name(), number, sdk.ListIssueCommentOptions{
@@ -92,13 +91,13 @@ func (c *Client) Comments(ctx context.Context, repoID, number int64, since time.
 // missingIssue finds out whether a 500 stands for an issue that is gone: Gitea
 // 1.26 answers 500, not 404, to reading or writing the comments of an issue
 // that does not exist. Only its own 500s are looked into, with one call more.
-func (c *Client) missingIssue(ctx context.Context, what call, repoID, number int64, err error) error {
+func (c *Client) missingIssue(ctx context.Context, what wire.Call, repoID, number int64, err error) error {
 	var e *forge.Error
 	if !errors.As(err, &e) || e.Status != http.StatusInternalServerError || !e.FromForge {
 		return err
 	}
 	if _, ierr := c.Issue(ctx, repoID, number); errors.Is(ierr, forge.ErrNotFound) {
-		return &forge.Error{Op: what.op, Status: http.StatusNotFound, Kind: forge.ErrNotFound, FromForge: true}
+		return &forge.Error{Op: what.Op, Status: http.StatusNotFound, Kind: forge.ErrNotFound, FromForge: true}
 	}
 	return err
 }
@@ -109,7 +108,7 @@ func (c *Client) missingIssue(ctx context.Context, what call, repoID, number int
 // it nothing new. date is the server's clock by the answer's Date header, zero
 // if it sent none.
 func (c *Client) UpdatedIssues(ctx context.Context, repoID int64, since time.Time, page int) (issues []forge.Issue, more bool, date time.Time, err error) {
-	what := read("issue.updated", "list the updated issues of repository %d", repoID)
+	what := wire.Read("issue.updated", "list the updated issues of repository %d", repoID)
 	var list []*sdk.Issue
 	ex, e, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
 		list, _, err = t.api.ListRepoIssues(t.owner(), t.name(), sdk.ListIssueOption{
@@ -132,13 +131,13 @@ func (c *Client) UpdatedIssues(ctx context.Context, repoID int64, since time.Tim
 	if len(issues) > 0 && list[0].Repository != nil {
 		c.proved(e)
 	}
-	return issues, ex.more(page, len(list)), serverDate(ex.header), nil
+	return issues, hasMore(ex, page, len(list)), ex.Date(), nil
 }
 
 // UpdatedComments is one page (from 1) of a repository's comments updated at
 // or after since; more and date are as in UpdatedIssues.
 func (c *Client) UpdatedComments(ctx context.Context, repoID int64, since time.Time, page int) (comments []forge.Comment, more bool, date time.Time, err error) {
-	what := read("comment.updated", "list the updated comments of repository %d", repoID)
+	what := wire.Read("comment.updated", "list the updated comments of repository %d", repoID)
 	var list []*sdk.Comment
 	ex, e, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
 		list, _, err = t.api.ListRepoIssueComments(t.owner(), t.name(), sdk.ListIssueCommentOptions{
@@ -148,17 +147,17 @@ func (c *Client) UpdatedComments(ctx context.Context, repoID int64, since time.T
 	if err != nil {
 		return nil, false, time.Time{}, err
 	}
-	return toComments(list, e), ex.more(page, len(list)), serverDate(ex.header), nil
+	return toComments(list, e), hasMore(ex, page, len(list)), ex.Date(), nil
 }
 
-// more reports whether a page after this one may hold something. The server's
+// hasMore reports whether a page after this one may hold something. The server's
 // page size is its own affair (50 at most, less if it is so configured), so
 // X-Total-Count decides only where it can; an empty page always ends.
-func (ex *exchange) more(page, got int) bool {
+func hasMore(ex *wire.Exchange, page, got int) bool {
 	if got == 0 {
 		return false
 	}
-	total, err := strconv.Atoi(ex.header.Get("X-Total-Count"))
+	total, err := strconv.Atoi(ex.Header.Get("X-Total-Count"))
 	switch {
 	case err != nil:
 		return true
@@ -168,7 +167,7 @@ func (ex *exchange) more(page, got int) bool {
 		return page*pageSize < total
 	}
 	// A short page: the last one, or a server whose pages are shorter.
-	return strings.Contains(ex.header.Get("Link"), `rel="next"`) || ex.header.Get("Link") == ""
+	return strings.Contains(ex.Header.Get("Link"), `rel="next"`) || ex.Header.Get("Link") == ""
 }
 
 // Permission is the standing of an account on a repository, and the id of the
@@ -177,9 +176,9 @@ func (ex *exchange) more(page, got int) bool {
 // administrator of the repository, else forge.ErrUnverified; a login that
 // exists nowhere is forge.ErrNotFound.
 func (c *Client) Permission(ctx context.Context, repoID int64, login string) (forge.Permission, int64, error) {
-	what := read("permission.read", "read an account's permission on repository %d", repoID)
+	what := wire.Read("permission.read", "read an account's permission on repository %d", repoID)
 	if strings.TrimSpace(login) == "" {
-		return forge.PermissionNone, 0, &forge.Error{Op: what.op, Kind: forge.ErrNotFound}
+		return forge.PermissionNone, 0, &forge.Error{Op: what.Op, Kind: forge.ErrNotFound}
 	}
 	var result *sdk.CollaboratorPermissionResult
 	ex, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
@@ -190,7 +189,7 @@ func (c *Client) Permission(ctx context.Context, repoID int64, login string) (fo
 		return forge.PermissionNone, 0, err
 	}
 	if result == nil || result.User == nil || result.User.ID <= 0 {
-		return forge.PermissionNone, 0, ex.nonsense(what.op)
+		return forge.PermissionNone, 0, nonsense(what, ex)
 	}
 	return toPermission(result.Permission), result.User.ID, nil
 }
@@ -237,7 +236,7 @@ func toIssue(i *sdk.Issue, e repoEntry) forge.Issue {
 
 // toComment is false for a comment that belongs to no thread any more.
 func toComment(m *sdk.Comment, e repoEntry) (forge.Comment, bool) {
-	number := threadNumber(cmp.Or(m.IssueURL, m.PRURL))
+	number := wire.ThreadNumber(cmp.Or(m.IssueURL, m.PRURL))
 	return forge.Comment{
 		ID: m.ID, Number: number,
 		Author:         toAccount(m.Poster),
@@ -261,18 +260,4 @@ func toComments(list []*sdk.Comment, e repoEntry) []forge.Comment {
 	}
 	slices.SortFunc(out, func(a, b forge.Comment) int { return cmp.Compare(a.ID, b.ID) })
 	return out
-}
-
-// threadNumber is the number at the end of an issue's or pull request's page:
-// a comment names its thread in no other way.
-func threadNumber(page string) int64 {
-	u, err := url.Parse(page)
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(path.Base(u.Path), 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
 }

@@ -12,6 +12,7 @@ import (
 
 	"playbook-bot/bot/forge"
 	"playbook-bot/bot/forge/forgetest"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 func jsonAnswer(body string) forgetest.Fault {
@@ -107,24 +108,13 @@ func TestMore(t *testing.T) {
 		{"empty", 3, 0, "100", "", false},
 		{"empty, no total", 1, 0, "", "", false},
 	} {
-		ex := &exchange{header: http.Header{}}
-		ex.header.Set("X-Total-Count", tt.total)
+		ex := &wire.Exchange{Header: http.Header{}}
+		ex.Header.Set("X-Total-Count", tt.total)
 		if tt.link != "" {
-			ex.header.Set("Link", tt.link)
+			ex.Header.Set("Link", tt.link)
 		}
-		if got := ex.more(tt.page, tt.got); got != tt.want {
+		if got := hasMore(ex, tt.page, tt.got); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
-}
-
-func TestThreadNumber(t *testing.T) {
-	for page, want := range map[string]int64{
-		"http://g/o/r/issues/12": 12, "http://g/o/r/pulls/3": 3, "http://g/o/r/issues/12#issuecomment-4": 12,
-		"": 0, "http://g/o/r": 0, "http://g/o/r/issues/-4": 0, ":": 0,
-	} {
-		if got := threadNumber(page); got != want {
-			t.Errorf("%q: %d, want %d", page, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/internal/wire"
 )
 
 // CreateComment posts a comment. It is not idempotent: an error with Ambiguous
@@ -16,9 +17,9 @@ import (
 // look for it. A caller that was refused for a missing issue gets
 // forge.ErrNotFound.
 func (c *Client) CreateComment(ctx context.Context, repoID, number int64, body string) (forge.Comment, error) {
-	what := write("comment.create", "comment on issue %d of repository %d", number, repoID)
+	what := wire.Write("comment.create", "comment on issue %d of repository %d", number, repoID)
 	if body == "" {
-		return forge.Comment{}, &forge.Error{Op: what.op, Kind: forge.ErrPermanent}
+		return forge.Comment{}, &forge.Error{Op: what.Op, Kind: forge.ErrPermanent}
 	}
 	var comment *sdk.Comment
 	ex, e, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
@@ -30,10 +31,8 @@ func (c *Client) CreateComment(ctx context.Context, repoID, number int64, body s
 	}
 	// A 200 is no 201: something on the way made a GET of it, or answered
 	// itself.
-	if ex.status != http.StatusCreated || comment == nil || comment.ID <= 0 {
-		bad := ex.nonsense(what.op)
-		bad.Ambiguous = true
-		return forge.Comment{}, bad
+	if ex.Status != http.StatusCreated || comment == nil || comment.ID <= 0 {
+		return forge.Comment{}, nonsense(what, ex)
 	}
 	out, _ := toComment(comment, e)
 	out.Number = number
@@ -42,9 +41,9 @@ func (c *Client) CreateComment(ctx context.Context, repoID, number int64, body s
 
 // EditComment replaces a comment's body.
 func (c *Client) EditComment(ctx context.Context, repoID, id int64, body string) error {
-	what := write("comment.edit", "edit comment %d of repository %d", id, repoID)
+	what := wire.Write("comment.edit", "edit comment %d of repository %d", id, repoID)
 	if body == "" {
-		return &forge.Error{Op: what.op, Kind: forge.ErrPermanent}
+		return &forge.Error{Op: what.Op, Kind: forge.ErrPermanent}
 	}
 	var comment *sdk.Comment
 	ex, _, err := c.inRepo(ctx, what, repoID, 0, func(t target) (err error) {
@@ -55,9 +54,7 @@ func (c *Client) EditComment(ctx context.Context, repoID, id int64, body string)
 		return err
 	}
 	if comment == nil || comment.ID != id {
-		bad := ex.nonsense(what.op)
-		bad.Ambiguous = true
-		return bad
+		return nonsense(what, ex)
 	}
 	return nil
 }
@@ -65,7 +62,7 @@ func (c *Client) EditComment(ctx context.Context, repoID, id int64, body string)
 // DeleteComment removes a comment. One that is gone already is
 // forge.ErrNotFound.
 func (c *Client) DeleteComment(ctx context.Context, repoID, id int64) error {
-	what := write("comment.delete", "delete comment %d of repository %d", id, repoID)
+	what := wire.Write("comment.delete", "delete comment %d of repository %d", id, repoID)
 	_, _, err := c.inRepo(ctx, what, repoID, 0, func(t target) error {
 		_, err := t.api.DeleteIssueComment(t.owner(), t.name(), id)
 		return err
@@ -80,7 +77,7 @@ func (c *Client) React(ctx context.Context, repoID, number int64, obj forge.Obje
 	if !on {
 		kind = "reaction.remove"
 	}
-	what := write(kind, "react on %s %d of repository %d", obj.Kind, obj.ID, repoID)
+	what := wire.Write(kind, "react on %s %d of repository %d", obj.Kind, obj.ID, repoID)
 	maxAge := trustName
 	if obj.Kind == forge.ObjectComment {
 		maxAge = 0 // comment ids are the server's: under another's name it is not found
@@ -154,13 +151,13 @@ func (c *Client) SetLabels(ctx context.Context, repoID, number int64, add, remov
 		if !ok {
 			continue
 		}
-		what := write("label.remove", "take a label off issue %d of repository %d", number, repoID)
+		what := wire.Write("label.remove", "take a label off issue %d of repository %d", number, repoID)
 		ex, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) error {
 			_, err := t.api.DeleteIssueLabel(t.owner(), t.name(), number, id)
 			return err
 		})
 		// 422: the label was deleted from the repository meanwhile.
-		if err != nil && !errors.Is(err, forge.ErrNotFound) && ex.status != http.StatusUnprocessableEntity {
+		if err != nil && !errors.Is(err, forge.ErrNotFound) && ex.Status != http.StatusUnprocessableEntity {
 			return err
 		}
 	}
