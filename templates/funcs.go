@@ -158,9 +158,18 @@ func sentence(v any) string {
 }
 
 // capital gives a clause as the beginning of a sentence, unless it begins
-// with code.
+// with code. What a letter's case may make live is escaped after that.
 func capital(v any) string {
-	s := fmt.Sprint(v)
+	switch v := v.(type) {
+	case Words:
+		return Words(upper(string(v))).String()
+	case Text:
+		return Text(upper(string(v))).String()
+	}
+	return fmt.Sprint(v)
+}
+
+func upper(s string) string {
 	if s == "" || s[0] < 'a' || s[0] > 'z' {
 		return s
 	}

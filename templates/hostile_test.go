@@ -66,6 +66,7 @@ func TestForeignTextIsInertInEveryAnswer(t *testing.T) {
 
 func FuzzRender(f *testing.F) {
 	addHostile(f)
+	f.Add("h-12 x")
 	w := newWorld(f)
 	r := w.renderer()
 	f.Fuzz(func(t *testing.T, s string) {

@@ -23,7 +23,7 @@ func (w *viewer) rejections(before string) string {
 		if rej.Line > 0 {
 			line = fmt.Sprint(rej.Line)
 		}
-		b.WriteString(row(line, capital(words(rej.Why, maxWords))) + "\n")
+		b.WriteString(row(line, capital(Words(rej.Why))) + "\n")
 		cure := clean(rej.Suggestion)
 		known := cure == "" || len(cure) > w.lim.post || slices.Contains(cures, cure) ||
 			strings.Contains(before, "`\n"+cure+"\n")

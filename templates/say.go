@@ -152,7 +152,7 @@ func targetArg(target string) string {
 func (v *View) ForgeSaid() string {
 	name := "The forge"
 	if v.Forge != "" {
-		name = capital(inertName(v.Forge))
+		name = capital(v.Forge)
 	}
 	switch {
 	case v.Status == 0:
