@@ -128,7 +128,7 @@ func TestProbeRecovers(t *testing.T) {
 				if m != method || n.Add(1) > times {
 					return false
 				}
-				http.Error(w, canary, 503)
+				http.Error(w, canary, http.StatusServiceUnavailable)
 				return true
 			})
 		}
@@ -453,7 +453,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 	p.on(func(w http.ResponseWriter, _ *http.Request, _, _ string) bool {
-		http.Error(w, canary, 502)
+		http.Error(w, canary, http.StatusBadGateway)
 		return true
 	})
 	tick <- ck.Now()

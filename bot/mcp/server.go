@@ -206,16 +206,16 @@ func yamlError(err error) error {
 	}
 	var out []error
 	for _, text := range texts {
-		where := "somewhere"
+		where := ""
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			where = "line " + m[1]
+			where = "line " + m[1] + ": "
 		}
 		if m := yamlField.FindStringSubmatch(text); m != nil {
-			out = append(out, fmt.Errorf("%s: unknown field %s (a server has name, url, command, dir, env, headers, token_file, token_env)", where, SafeName(m[1])))
+			out = append(out, fmt.Errorf("%sunknown field %s (a server has name, url, command, dir, env, headers, token_file, token_env)", where, SafeName(m[1])))
 		} else if te != nil {
-			out = append(out, fmt.Errorf("%s: a value of the wrong kind (command is a list, env and headers are maps, the rest is text)", where))
+			out = append(out, fmt.Errorf("%sa value of the wrong kind (command is a list, env and headers are maps, the rest is text)", where))
 		} else {
-			out = append(out, fmt.Errorf("%s: not YAML", where))
+			out = append(out, fmt.Errorf("%snot YAML", where))
 		}
 	}
 	return errors.Join(out...)
