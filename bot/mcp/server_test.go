@@ -24,7 +24,7 @@ func TestParseServers(t *testing.T) {
 		{"twice", "a=http://x,A=http://y", "", []string{"server A: named twice"}},
 		{"unknown field", "servers:\n  - name: a\n    urll: http://hunter2\n", "", []string{"line 3: unknown field urll"}},
 		{"wrong kind", "servers:\n  - name: a\n    command: node hunter2\n", "", []string{"line 3: a value of the wrong kind"}},
-		{"not yaml", "servers:\n  a: hunter2\n b: c\n", "", []string{"line 3: not YAML"}},
+		{"not yaml", "servers:\n  a: hunter2\n b: c\n", "", []string{"line 2: not YAML"}},
 		{"not yaml either", "servers: [}\n hunter2", "", []string{"not YAML"}},
 		{"no servers", "servers: []\n", "", []string{"no servers"}},
 		{"two documents", "servers: [{name: a, url: 'http://x'}]\n---\nservers: []\n", "", []string{"more than one YAML document"}},
