@@ -60,6 +60,9 @@ type Config struct {
 	Grants func() (playbook.Grants, error)
 	// Secrets are the values of PLAYBOOK_SECRET; the first signs, all verify.
 	Secrets func() []string
+	// Prober tries the harmless rungs on MCP servers; nil: /probe says that
+	// none is configured.
+	Prober Prober
 	// Owner names this process among the database's leases; unique.
 	Owner string
 	// Workers is how many threads are worked on at once; default 8.
@@ -103,6 +106,7 @@ type Bot struct {
 	names     *nameCache
 	roles     *roleCache
 	ready     sync.Map // forge name → struct{}
+	probes    probeLimits
 	// courtesies are reactions on their way; nothing but the end waits for them.
 	courtesies sync.WaitGroup
 }

@@ -58,7 +58,7 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		if r.BreakGlass {
 			line = strings.Replace(line, "/restart", "/break-glass", 1) + " " + command.UrgentReason
 		}
-		a.Missing = append([]playbook.Missing{{What: "vouch", Who: "its author", Text: "post it again, in a new comment; then nobody need endorse it", Post: line}}, a.Missing...)
+		a.Missing = append([]playbook.Missing{{What: "vouch", Who: "its author", Text: "post it again, in a new comment", Post: line}}, a.Missing...)
 	}
 	return a, lk
 }

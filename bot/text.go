@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,6 +123,11 @@ func ref(o forge.Object) string {
 func (s *session) retake(o *object, t text, r comment.Read, attested bool) (changed bool) {
 	before := o.data.Records
 	var after []record
+	for _, b := range before {
+		if b.Source == sourceProbe {
+			after = append(after, b) // it stands in no text, so no edit takes it away
+		}
+	}
 	for _, rec := range r.Records {
 		kept, ok := unchanged(before, rec, t.updated)
 		if ok {
@@ -163,7 +169,8 @@ func (s *session) strike(o *object) (changed bool) {
 	if changed {
 		o.data.Old = append(o.data.Old, superseded{At: s.now, Records: o.data.Records})
 	}
-	o.data.Records, o.data.Form, o.data.Ran = nil, nil, true
+	o.data.Records = slices.DeleteFunc(slices.Clone(o.data.Records), func(r record) bool { return r.Source != sourceProbe })
+	o.data.Form, o.data.Ran = nil, true
 	o.Deleted, o.dirty = true, true
 	// A deleted text stays known, so that it is not found again.
 	return changed

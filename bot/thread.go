@@ -83,6 +83,7 @@ func (s *session) coldText(t text, answered, waiting map[forge.Object]bool) erro
 	r := s.read(t, t.created)
 	o := s.take(t, r, t.rights() && t.unedited())
 	o.data.Ran = true
+	o.data.Records = append(o.data.Records, s.verified[t.Object]...)
 	if answered[t.Object] || len(r.Commands) == 0 {
 		return nil
 	}
@@ -126,6 +127,9 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 		}
 		if d := decisionIn(t.body); d != nil {
 			s.restoreRequest(*d, authors, t)
+			for o, records := range verifiedIn(*d, s.t.Number) {
+				s.verified = verifiedOnce(s.verified, o, records)
+			}
 		}
 	}
 	if last == nil {
@@ -142,6 +146,20 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 	}
 	s.st.Audit.Chain = last.Chain + 1
 	return answered, s.audit(AuditEntry{What: "rebuilt", Note: fmt.Sprintf("the last marker in the thread: %d.%d.%s", last.Chain, last.Seq, last.Hash)})
+}
+
+// verifiedOnce adds records to those of an object, each once: every later
+// answer tells them again.
+func verifiedOnce(all map[forge.Object][]record, o forge.Object, records []record) map[forge.Object][]record {
+	if all == nil {
+		all = map[forge.Object][]record{}
+	}
+	for _, r := range records {
+		if !slices.ContainsFunc(all[o], func(h record) bool { return playbook.SameAttempt(h.Attempt, r.Attempt) }) {
+			all[o] = append(all[o], r)
+		}
+	}
+	return all
 }
 
 // decisionIn reads the folded decision of one of our own, verified answers.

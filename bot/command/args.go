@@ -134,6 +134,16 @@ func readEndorse(t *tokens, inv *Invocation, _ *playbook.Playbook) {
 	inv.Problem = p
 }
 
+// readProbe takes one name. That it is one of the configuration's, and no URL,
+// is the bot's to say: it knows the names.
+func readProbe(t *tokens, inv *Invocation, _ *playbook.Playbook) {
+	if s, ok := t.next(); ok {
+		inv.Server, inv.Reason = word(s), t.text()
+		return
+	}
+	inv.Problem = &playbook.Problem{Why: "`/probe` names no server", Suggestion: "/playbook help"}
+}
+
 // RequestID reads a request's id ("41/1": thread and number) and gives it in
 // its one spelling; a leading # is allowed.
 func RequestID(s string) (id string, ok bool) {

@@ -47,6 +47,7 @@ type Handler interface {
 	Endorse(Invocation)
 	Withdraw(Invocation)
 	Playbook(Invocation)
+	Probe(Invocation)
 }
 
 // Spec declares one command.
@@ -146,6 +147,13 @@ var Table = []Spec{
 		Summary:  "Takes the open request, or a standing approval, back.",
 		Examples: []string{"/withdraw"},
 		Run:      Handler.Withdraw, args: readNote,
+	},
+	{
+		Name: "probe", Args: "SERVER",
+		Who:      "anyone who can comment; servers are named in the bot's configuration",
+		Summary:  "Has the bot try rungs 0 to 2 on an MCP server itself, and logs each as a verified attempt.",
+		Examples: []string{"/probe mcp-search"},
+		Run:      Handler.Probe, args: readProbe,
 	},
 	{
 		Name: "playbook", Args: "[ladder|attempts|metrics|help]",

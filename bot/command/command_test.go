@@ -51,6 +51,7 @@ func (r *recorder) BreakGlass(Invocation) { r.called = "break-glass" }
 func (r *recorder) Endorse(Invocation)    { r.called = "endorse" }
 func (r *recorder) Withdraw(Invocation)   { r.called = "withdraw" }
 func (r *recorder) Playbook(Invocation)   { r.called = "playbook" }
+func (r *recorder) Probe(Invocation)      { r.called = "probe" }
 
 func TestEveryCommandRunsItsOwnHandler(t *testing.T) {
 	for _, s := range Table {

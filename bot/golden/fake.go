@@ -67,7 +67,7 @@ func Assemble(sc *Scenario, p Parts) (*bot.Bot, http.Handler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := webhook.New(webhook.Config{Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: cfg.Secrets, Accept: b.Accept, Log: cfg.Log})
+	h, err := webhook.New(webhook.Config{Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: cfg.Secrets, Accept: b.Accept, Log: b.Log})
 	return b, h, err
 }
 
