@@ -143,7 +143,7 @@ func (w world) shapeOf(t *testing.T, r *Renderer, kind Kind, code playbook.Code,
 // foreignTag finds tags that no template of ours makes.
 var foreignTag = regexp.MustCompile(`<(?:[^a-z/]|/?(?:a|b|i|u|s|em|img|script|iframe|del|input|sup|sub|blockquote|dl|dt|dd|br|span|div|h1|h2)\b)[^>]*>`)
 
-var containers = regexp.MustCompile(`^(?:(?:[0-9]+[.)]|[-+*]|#+)\s+|>\s*|\|\s*)*`)
+var containers = regexp.MustCompile(`^(?:(?:[0-9]+[.)]|[-+*])\s+|>\s*)*(?:\|\s*)?`)
 
 var commandLine = regexp.MustCompile(`^(?:/[a-z]|@\S)`)
 
