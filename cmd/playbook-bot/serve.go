@@ -118,7 +118,7 @@ func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db sto
 		Repositories: s.Repositories, Ignored: ignoring(s.IgnoreAccounts),
 		Grants: s.Grants, Secrets: s.Secrets, Owner: processName(), Workers: s.Workers,
 		Lease: s.Lease, RequestTimeout: s.RequestTimeout, Settle: s.Settle, SettleUnknown: s.SettleProxy,
-		SweepInterval: s.SweepInterval, NoLabels: !s.Labels, NoReactions: !s.Reactions, Log: log,
+		SweepInterval: s.SweepInterval, NoLabels: !s.Labels, NoReactions: !s.Reactions, Log: log, Fail: failpoint(),
 	})
 	if err != nil {
 		return nil, err
