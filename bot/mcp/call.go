@@ -7,24 +7,9 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-)
 
-// resendable are the methods that may be sent a second time, because doing
-// them twice is doing them once. Everything else, tools/call first, is not:
-// a session can expire after the request ran.
-var resendable = map[string]bool{
-	"ping":                     true,
-	"tools/list":               true,
-	"resources/list":           true,
-	"resources/templates/list": true,
-	"prompts/list":             true,
-	"resources/read":           true,
-	"prompts/get":              true,
-	"completion/complete":      true,
-	"logging/setLevel":         true,
-	"resources/subscribe":      true,
-	"resources/unsubscribe":    true,
-}
+	"playbook-bot/playbook"
+)
 
 type pinKey struct{}
 
@@ -45,7 +30,9 @@ func pinned(ctx context.Context) (Epoch, bool) {
 // method, with the context it is handed. The typed methods of [Client] are
 // made of it; use it directly for methods of extensions.
 //
-// Every error is a [*CallError].
+// A request that met the session's end is sent a second time only if
+// [playbook.Idempotent] lists its method: a session can expire after the
+// request ran. Every error is a [*CallError].
 func Do[R any](ctx context.Context, c *Client, method string, send func(context.Context, *sdk.ClientSession) (R, error)) (R, error) {
 	var zero R
 	var restarted, reattached bool
@@ -75,7 +62,7 @@ func Do[R any](ctx context.Context, c *Client, method string, send func(context.
 				return zero, o.err
 			}
 			restarted = true
-			if o.sent && !resendable[method] {
+			if o.sent && !playbook.Idempotent(method) {
 				return zero, c.notResent(ctx, o.err)
 			}
 		case severed:
