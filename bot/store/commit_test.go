@@ -358,7 +358,7 @@ func drain(c <-chan struct{}) {
 func TestStatsAndPrune(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *fixture) {
 		ctx := t.Context()
-		if st := must1(s.Stats(ctx)); st != (Stats{}) {
+		if st := must1(s.Stats(ctx)); st != (Stats{Now: s.clock.now()}) {
 			t.Errorf("stats of an empty database: %+v", st)
 		}
 		var found []Incoming
@@ -373,7 +373,7 @@ func TestStatsAndPrune(t *testing.T) {
 		must(t, s.Commit(ctx, l, Change{Answers: []Answer{
 			{Key: "a", Body: "open"}, {Key: "dead", Body: "x", Status: AnswerDead}, {Key: "posted", Body: "y", Status: AnswerPosted, CommentID: 7},
 		}}))
-		if st := must1(s.Stats(ctx)); st != (Stats{Waiting: pruneGroup + 41, OpenAnswers: 1, Oldest: oldest}) {
+		if st := must1(s.Stats(ctx)); st != (Stats{Waiting: pruneGroup + 41, OpenAnswers: 1, DeadAnswers: 1, Oldest: oldest, Now: s.clock.now()}) {
 			t.Errorf("stats: %+v", st)
 		}
 		for range 2 {

@@ -74,14 +74,15 @@ func (l *ledger) Audit(ctx context.Context, thread int64) (entries []AuditRow, e
 
 func (l *ledger) Stats(ctx context.Context) (s Stats, err error) {
 	err = l.e.read(ctx, func(r runner) error {
-		var oldest int64
+		var oldest, now int64
 		err := r.one(ctx, `SELECT
 			(SELECT count(*) FROM events WHERE status = 'waiting'),
 			(SELECT coalesce(min(received_at), 0) FROM events WHERE status = 'waiting'),
 			(SELECT count(*) FROM events WHERE status = 'dead'),
-			(SELECT count(*) FROM answers WHERE status IN ('pending', 'claimed'))`,
-			nil, &s.Waiting, &oldest, &s.Dead, &s.OpenAnswers)
-		s.Oldest = fromMillis(oldest)
+			(SELECT count(*) FROM answers WHERE status IN ('pending', 'claimed')),
+			(SELECT count(*) FROM answers WHERE status = 'dead'), CAST({now} AS BIGINT)`,
+			nil, &s.Waiting, &oldest, &s.Dead, &s.OpenAnswers, &s.DeadAnswers, &now)
+		s.Oldest, s.Now = fromMillis(oldest), fromMillis(now)
 		return err
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -46,6 +47,15 @@ func everything(t *testing.T, s *fixture) {
 	must1(s.KnownObjects(ctx, "gitea", 1, []forge.Object{ev[0].Object}))
 	must1(s.Dead(ctx))
 	must1(s.Stats(ctx))
+	must1(s.DeadAnswers(ctx))
+	if err := s.ResendAnswer(ctx, l.Thread.ID, "a"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	must(t, s.Commit(ctx, mustAcquire(t, s, "w"), Change{Answers: []Answer{{Key: "dead", Body: "b", Status: AnswerPending}}, Settle: []Answer{{Key: "dead", Status: AnswerDead}}}))
+	must(t, s.ResendAnswer(ctx, l.Thread.ID, "dead"))
+	must1(s.AuditThreads(ctx))
+	_, _, err = s.Logs(ctx, 0, 10)
+	must(t, err)
 	must1(s.Seen(ctx, "gitea", 1, ev[0].Object))
 }
 

@@ -35,6 +35,8 @@ var (
 	// ErrExists: an answer of that key was decided before; nothing was
 	// written.
 	ErrExists = errors.New("an answer of that key exists")
+	// ErrNoBody: the answer's text was pruned, so it cannot be posted.
+	ErrNoBody = errors.New("the answer's text is no longer kept")
 	// ErrClaimed: a POST of an earlier claim may still be under way.
 	ErrClaimed = errors.New("the answer is claimed and its deadline has not passed")
 )
@@ -125,8 +127,21 @@ type Store interface {
 	Dead(ctx context.Context) ([]DeadEvent, error)
 	// Resend makes a dead event wait again.
 	Resend(ctx context.Context, event int64) error
+	// DeadAnswers lists answers that will not be tried again, without bodies.
+	DeadAnswers(ctx context.Context) ([]DeadAnswer, error)
+	// ResendAnswer makes a dead answer open again, as one that is claimed: it
+	// is looked for in its thread before it is posted, however it died. Errors:
+	// ErrNotFound where no such answer is dead, ErrNoBody where its text was
+	// pruned.
+	ResendAnswer(ctx context.Context, thread int64, key string) error
 	// Audit reads a thread's chains (all threads: 0), in order.
 	Audit(ctx context.Context, thread int64) ([]AuditRow, error)
+	// AuditThreads are the threads that have an audit chain.
+	AuditThreads(ctx context.Context) ([]ThreadRef, error)
+	// Logs reads the kept texts of at most limit threads, those with the least
+	// ids above after; next is the after of the next call, 0 at the end. A
+	// thread without any is passed over.
+	Logs(ctx context.Context, after int64, limit int) (logs []ThreadLog, next int64, err error)
 	// Stats counts for /metrics and /readyz.
 	Stats(ctx context.Context) (Stats, error)
 	// Prune deletes the events that were finished before a time, and the
@@ -333,6 +348,20 @@ type DeadEvent struct {
 	Note   string
 }
 
+// DeadAnswer is an answer that will not be tried again, for the operator. Its
+// Body is not read; Bodiless says that there is none any more.
+type DeadAnswer struct {
+	Answer
+	Thread   ThreadRef
+	Bodiless bool
+}
+
+// ThreadLog is a thread's kept texts (Object.Keep).
+type ThreadLog struct {
+	ThreadRef
+	Texts []Object
+}
+
 // RepoRow is a repository as last seen.
 type RepoRow struct {
 	Forge string
@@ -341,7 +370,9 @@ type RepoRow struct {
 
 // Stats are counts for operators.
 type Stats struct {
-	Waiting, Dead, OpenAnswers int64
+	Waiting, Dead, OpenAnswers, DeadAnswers int64
 	// Oldest is when the oldest waiting event came, zero where none waits.
 	Oldest time.Time
+	// Now is the database's clock at the time of counting.
+	Now time.Time
 }
