@@ -31,6 +31,8 @@ type session struct {
 
 	change  store.Change
 	observe []Observation
+	// attested are attempts that counted in the bot's signed answers.
+	attested []playbook.Attempt
 	// verified are the bot's own records, restored from its signed answers.
 	verified map[forge.Object][]record
 	// broken says why the open request no longer stands on the record.

@@ -83,11 +83,28 @@ func (s *session) coldText(t text, answered, waiting map[forge.Object]bool) erro
 	r := s.read(t, t.created)
 	o := s.take(t, r, t.rights() && t.unedited())
 	o.data.Ran = true
+	s.vouchFor(o)
 	o.data.Records = append(o.data.Records, s.verified[t.Object]...)
 	if answered[t.Object] || len(r.Commands) == 0 {
 		return nil
 	}
 	return s.audit(AuditEntry{What: "not_run", Actor: t.author.Login, ActorID: t.author.ID, Note: ref(t.Object) + " is too old to run"})
+}
+
+// vouchFor lets records count again that counted in one of the bot's own
+// signed answers: then their author's delivery had been there. Without it an
+// issue's text, whose time of update moves with every label, would lose its
+// attempts with the database.
+func (s *session) vouchFor(o *object) {
+	for i := range o.data.Records {
+		r := &o.data.Records[i]
+		j := slices.IndexFunc(s.attested, func(a playbook.Attempt) bool {
+			return a.Ref == r.Ref && a.Reason == r.Reason && playbook.SameAttempt(a, r.Attempt)
+		})
+		if r.Altered && j >= 0 {
+			r.Altered, r.RecordedAt, r.PostedAt = false, s.attested[j].RecordedAt, s.attested[j].PostedAt
+		}
+	}
 }
 
 // found is the event of a text that listing brought to light.
@@ -127,6 +144,7 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 		}
 		if d := decisionIn(t.body); d != nil {
 			s.restoreRequest(*d, authors, t)
+			s.attested = append(s.attested, d.Counted...)
 			for o, records := range verifiedIn(*d, s.t.Number) {
 				s.verified = verifiedOnce(s.verified, o, records)
 			}
