@@ -241,6 +241,13 @@ func TestHintsDoNotMergeWithStartedOnes(t *testing.T) {
 		if n := len(must1(s.FindThread(t.Context(), "gitea", testRepo.ID, 3)).Events); n != 2 {
 			t.Errorf("%d events wait, want 2", n)
 		}
+		// What was loaded, left alone and given back is in nobody's hands.
+		l = mustAcquire(t, s, "w")
+		mustLoad(t, s, l)
+		must(t, s.Release(t.Context(), l))
+		if s.mustAccept(t, edit) {
+			t.Error("did not merge with a hint that nobody works on any more")
+		}
 	})
 }
 

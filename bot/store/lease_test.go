@@ -66,6 +66,23 @@ func TestTakeoverFencesTheFormerOwner(t *testing.T) {
 	})
 }
 
+// The fence, and not the owner's name, tells a lease from a later one.
+func TestSameOwnerIsFencedToo(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *fixture) {
+		s.mustAccept(t, comment(3, 12))
+		old := mustAcquire(t, s, "w")
+		s.clock.advance(11 * time.Second)
+		l := mustAcquire(t, s, "w")
+		if err := s.Commit(t.Context(), old, Change{State: []byte("stale")}); !errors.Is(err, ErrFenced) {
+			t.Errorf("commit under the old lease: %v", err)
+		}
+		if _, err := s.Load(t.Context(), old); !errors.Is(err, ErrFenced) {
+			t.Errorf("load under the old lease: %v", err)
+		}
+		must(t, s.Commit(t.Context(), l, Change{State: []byte("fresh")}))
+	})
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestHeartbeatKeepsAllLeases(t *testing.T) {

@@ -38,6 +38,7 @@ type hand struct {
 // acquisitions end in death, as many in frost.
 func (c *crew) work(s Store, name string, seed uint64, deaths int) {
 	r := rand.New(rand.NewPCG(seed, 1))
+	idle := 0
 	for life := 0; c.finished.Load() < c.expect && !c.t.Failed(); life++ {
 		owner := fmt.Sprint(name, "/", life)
 		l, err := s.Acquire(c.t.Context(), owner, 10*time.Second)
@@ -46,6 +47,9 @@ func (c *crew) work(s Store, name string, seed uint64, deaths int) {
 			return
 		}
 		if l == nil {
+			if idle++; idle > 20_000 {
+				c.t.Errorf("%d of %d events finished, and no thread is due", c.finished.Load(), c.expect)
+			}
 			if r.IntN(8) == 0 {
 				c.thaw(func(hand) bool { return true })
 			}

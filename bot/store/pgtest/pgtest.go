@@ -40,15 +40,22 @@ type Server struct {
 	made  atomic.Int64
 }
 
-// watcher starts the server, says so, waits for its input to close, and
-// cleans up. It is a process of its own, so that it outlives us.
+// watcher makes and starts the server, says so, waits for its input to close,
+// and cleans up. It is a process of its own, so that it outlives us. Its
+// arguments are the directories of the programs and of the server.
 const watcher = `
-trap '' INT TERM HUP
-if "$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 30 -s -o "-k $2 -c config_file=$2/data/postgresql.conf" start; then
+trap '' INT TERM HUP PIPE
+if "$1/initdb" -D "$2/data" -U postgres -A trust -E UTF8 --locale=C -N >"$2/log" 2>&1 &&
+	cat "$2/settings" >>"$2/data/postgresql.conf" &&
+	"$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 60 -s -o "-k $2" start
+then
 	echo ready
 	read -r _ || true
 	"$1/pg_ctl" -D "$2/data" -m immediate -w -s stop
+else
+	tail -n 3 "$2/log"
 fi
+rm -rf "$2"
 `
 
 const settings = `
@@ -80,50 +87,45 @@ func Start(ctx context.Context) (_ *Server, err error) {
 			_ = os.RemoveAll(s.dir)
 		}
 	}()
+	if err := os.WriteFile(filepath.Join(s.dir, "settings"), []byte(settings), 0o644); err != nil {
+		return nil, fmt.Errorf("configure PostgreSQL: %w", err)
+	}
 	if err := user.own(s.dir); err != nil {
 		return nil, fmt.Errorf("give PostgreSQL its directory: %w", err)
 	}
-	init := user.command(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(s.dir, "data"),
-		"-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-	init.Dir = s.dir
-	if out, err := init.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w: %s", err, lastLine(string(out)))
-	}
-	conf, err := os.OpenFile(filepath.Join(s.dir, "data", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return nil, fmt.Errorf("configure PostgreSQL: %w", err)
-	}
-	_, err = conf.WriteString(settings)
-	if err := errors.Join(err, conf.Close()); err != nil {
-		return nil, fmt.Errorf("configure PostgreSQL: %w", err)
-	}
-	if err := s.run(user, bin); err != nil {
-		return nil, err
+	if err := s.run(ctx, user, bin); err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Server) run(user account, bin string) error {
+func (s *Server) run(ctx context.Context, user account, bin string) error {
 	// Not under the caller's context: the watcher must see its input close.
-	s.watch = user.command(context.Background(), "/bin/sh", "-c", watcher+`rm -rf "$2"`, "pgtest", bin, s.dir)
+	s.watch = user.command("/bin/sh", "-c", watcher, "pgtest", bin, s.dir)
 	s.watch.Dir = s.dir
 	in, err := s.watch.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("start PostgreSQL: %w", err)
+		return err
 	}
 	out, err := s.watch.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("start PostgreSQL: %w", err)
+		return err
 	}
 	s.hold = in
 	if err := s.watch.Start(); err != nil {
-		return fmt.Errorf("start PostgreSQL: %w", err)
+		return err
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
-		_ = s.Stop()
-		return errors.New("PostgreSQL did not start")
+	unhook := context.AfterFunc(ctx, func() { _ = in.Close() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if !unhook() {
+		err = ctx.Err()
 	}
-	return nil
+	if line == "ready\n" && err == nil {
+		return nil
+	}
+	_ = in.Close()
+	_ = s.watch.Wait()
+	return errors.Join(fmt.Errorf("the server says %q", strings.TrimSpace(line)), err)
 }
 
 // Stop ends the server and removes its directory.
@@ -195,11 +197,6 @@ func find() (string, error) {
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n
-}
-
-func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return lines[len(lines)-1]
 }
 
 // TB is what URL needs of a testing.TB.

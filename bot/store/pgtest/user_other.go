@@ -3,7 +3,6 @@
 package pgtest
 
 import (
-	"context"
 	"os/exec"
 )
 
@@ -13,6 +12,6 @@ func serverUser() (account, error) { return account{}, ErrNotInstalled }
 
 func (account) own(string) error { return nil }
 
-func (account) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, name, args...)
+func (account) command(name string, args ...string) *exec.Cmd {
+	return exec.Command(name, args...)
 }

@@ -3,7 +3,6 @@
 package pgtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -51,8 +50,8 @@ func (a account) own(dir string) error {
 
 // command runs as the account and in a process group of its own, so that a
 // Ctrl-C meant for the tests does not reach it.
-func (a account) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
+func (a account) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if a.other {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
