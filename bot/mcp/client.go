@@ -217,6 +217,7 @@ func (c *Client) Reconnect(ctx context.Context) error {
 	c.callOff()
 	c.mu.Lock()
 	old, over := c.sess, c.left
+	c.dropResumeLocked()
 	if old != nil {
 		c.left = old
 		if old.link == nil { // a process is not left running
@@ -246,6 +247,7 @@ func (c *Client) Renew(ctx context.Context) error {
 	c.mu.Lock()
 	old, left := c.sess, c.left
 	c.left = nil
+	c.dropResumeLocked()
 	if old != nil {
 		c.endLocked(old)
 	}
@@ -335,6 +337,15 @@ func (c *Client) end(s *session) {
 func (c *Client) endLocked(s *session) {
 	c.sess, c.resume = nil, nil
 	if s.link == nil || s.link.session() != "" {
+		c.epoch++
+		c.moved = true
+	}
+}
+
+// dropResumeLocked gives up a session that no connection is attached to.
+func (c *Client) dropResumeLocked() {
+	if c.resume != nil {
+		c.resume = nil
 		c.epoch++
 		c.moved = true
 	}
@@ -432,7 +443,7 @@ func (c *Client) handshake(ctx context.Context, f *flight, resume *resumption) {
 	first := !c.state.started
 	switch {
 	case err != nil:
-		if !first {
+		if !first && !errors.Is(ctx.Err(), context.Canceled) {
 			c.breaker.strike(c.opts.Now(), err)
 		}
 	case c.closed:

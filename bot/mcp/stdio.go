@@ -74,7 +74,9 @@ func (p *process) Close() error {
 				break
 			}
 		}
-		signalGroup(p.cmd, syscall.SIGKILL) // what it left behind
+		// What it left behind. While any of it lives, the group's number is not
+		// given out again.
+		signalGroup(p.cmd, syscall.SIGKILL)
 	})
 	return nil
 }
