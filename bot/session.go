@@ -247,7 +247,11 @@ func (s *session) commit(ctx context.Context) error {
 		return fmt.Errorf("write the thread's state: %w", err)
 	}
 	s.change.State = raw
-	s.change.Due = s.st.due(s.b.Playbook.RequestTTL())
+	if s.change.Due = s.st.due(s.b.Playbook.RequestTTL()); s.needsEffects() {
+		// Nothing else would bring the thread back for them, should this
+		// process end before they are done.
+		s.change.Due = s.now
+	}
 	s.change.Open = s.st.Request != nil || s.st.Approval != nil
 	for _, o := range s.objects {
 		if !o.dirty {
