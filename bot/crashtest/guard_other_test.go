@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package crashtest
+
+import "syscall"
+
+func guarded() *syscall.SysProcAttr { return nil }
