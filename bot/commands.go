@@ -402,11 +402,7 @@ func (tr *turn) Playbook(inv command.Invocation) {
 func (tr *turn) everyAttempt() []playbook.Attempt {
 	var out []playbook.Attempt
 	for _, o := range tr.ordered() {
-		for _, r := range o.data.Records {
-			if !r.Altered && o.data.Rights {
-				out = append(out, r.Attempt)
-			}
-		}
+		out = append(out, o.data.attempts()...)
 	}
 	return out
 }

@@ -136,6 +136,7 @@ func (s *session) tampered(ctx context.Context, ev store.Event, body string) err
 		return err
 	}
 	if !again {
+		s.observe = append(s.observe, Observation{What: "restored"})
 		s.st.Restored = append(s.st.Restored, ev.Object.ID)
 		if body != "" {
 			// Idempotent, so it needs no claim; the deed comes before the

@@ -55,6 +55,7 @@ var table = map[string]row{
 	"bot/mcp":          {may: []string{"playbook", "github.com/modelcontextprotocol/go-sdk", yaml}, never: []string{"database", "testing"}},
 	"bot/store/pgtest": {may: []string{"github.com/jackc/pgx/v5"}, forTests: true},
 	"bot/importtest":   {},
+	"bot/metrics":      {may: []string{"bot", "bot/forge", "bot/store", "playbook", "github.com/prometheus/client_golang"}, never: []string{"os", "database", "testing"}},
 	"bot/crashtest":    {tests: []string{"bot", "bot/forge", "bot/forge/forgetest", "bot/store", "bot/store/pgtest", "bot/webhook", "playbook"}},
 
 	"bot/forge/internal/wire":         {may: []string{"bot/forge"}, never: []string{"os", "database", "testing"}},

@@ -60,11 +60,12 @@ func (l *ledger) ResendAnswer(ctx context.Context, thread int64, key string) err
 
 func (l *ledger) AuditThreads(ctx context.Context) (refs []ThreadRef, err error) {
 	err = l.e.read(ctx, func(r runner) error {
-		refs, err = readRefs(ctx, r, `EXISTS (SELECT 1 FROM audit a WHERE a.thread = t.id) ORDER BY t.id`)
+		refs, err = readRefs(ctx, r, `EXISTS (SELECT 1 FROM audit a WHERE a.thread = t.id)
+			OR EXISTS (SELECT 1 FROM answers a WHERE a.thread = t.id) ORDER BY t.id`)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the threads with an audit log: %w", err)
+		return nil, fmt.Errorf("list the threads to audit: %w", err)
 	}
 	return refs, nil
 }

@@ -83,7 +83,7 @@ func TestLogsComeInPieces(t *testing.T) {
 				return Object{Object: forge.Object{Kind: forge.ObjectComment, ID: id}, Keep: keep, Data: []byte(`{}`)}
 			}
 			must(t, s.Commit(ctx, l, Change{Finish: done(ev.ID), Objects: []Object{obj(100+n, n != 2), obj(200+n, false), obj(300+n, n != 2)},
-				Audit: []AuditRow{{Chain: 1, Seq: 1}}[:n%2]}))
+				Audit: []AuditRow{{Chain: 1, Seq: 1}}[:n%2], Answers: []Answer{{Key: "a"}}[:n/4]}))
 			must(t, s.Release(ctx, l))
 		}
 		var got []int64
@@ -105,7 +105,7 @@ func TestLogsComeInPieces(t *testing.T) {
 			t.Errorf("threads %v in %d pieces", got, pieces+1)
 		}
 		refs := must1(s.AuditThreads(ctx))
-		if len(refs) != 2 || refs[0].Number != 2 || refs[1].Number != 4 || refs[0].Repo.FullName() != "ops/search" {
+		if len(refs) != 3 || refs[0].Number != 2 || refs[1].Number != 4 || refs[2].Number != 5 || refs[0].Repo.FullName() != "ops/search" {
 			t.Errorf("audited: %+v", refs)
 		}
 	})

@@ -136,7 +136,8 @@ type Store interface {
 	ResendAnswer(ctx context.Context, thread int64, key string) error
 	// Audit reads a thread's chains (all threads: 0), in order.
 	Audit(ctx context.Context, thread int64) ([]AuditRow, error)
-	// AuditThreads are the threads that have an audit chain.
+	// AuditThreads are the threads that have an audit chain, or an answer: a
+	// chain that was taken out whole must not go unnoticed.
 	AuditThreads(ctx context.Context) ([]ThreadRef, error)
 	// Logs reads the kept texts of at most limit threads, those with the least
 	// ids above after; next is the after of the next call, 0 at the end. A
