@@ -57,6 +57,10 @@ type Config struct {
 	Log *slog.Logger
 	// OnDelivery is told the status of every delivery, for metrics. May be nil.
 	OnDelivery func(forgeName string, status int)
+	// Record is told what became of every delivery to a path that is a hook's
+	// (HookPath), why being the reason for a refusal, in words of our own. May
+	// be nil; see Recorder.
+	Record func(path string, status int, why string)
 }
 
 // Handler serves POST /webhook/{forge}/repo/{id} and /webhook/{forge}/org/{id}.
@@ -118,6 +122,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, outcome := h.take(w, r, d)
 	if h.cfg.OnDelivery != nil {
 		h.cfg.OnDelivery(d.forge, status)
+	}
+	if h.cfg.Record != nil && d.forge != "" {
+		h.cfg.Record(HookPath(d.forge, d.scope, d.id), status, d.why)
 	}
 	h.log(r.Context(), d, status, outcome)
 	if status == http.StatusMethodNotAllowed {

@@ -1,0 +1,63 @@
+package forge
+
+// Place is where a hook or a label is kept: in a repository, or in an
+// organisation for all its repositories. Exactly one field is set.
+type Place struct {
+	Repo int64
+	Org  string
+}
+
+// Hook is a web hook as the forge shows it. Its secret is not shown.
+type Hook struct {
+	ID     int64
+	URL    string
+	Active bool
+	// JSON: it sends JSON and not forms.
+	JSON bool
+	// Lacking are the events that the bot acts on and the hook does not send,
+	// by the forge's names.
+	Lacking []string
+	// Push: it sends pushes, which test deliveries are.
+	Push bool
+}
+
+// HookSpec is how a hook is to be; which events it sends is the adapter's to
+// know.
+type HookSpec struct {
+	URL, Secret string
+}
+
+// LabelFound is a label as the forge shows it.
+type LabelFound struct {
+	ID int64
+	LabelSpec
+}
+
+// File is a file of a repository on some branch.
+type File struct {
+	Content []byte
+	// Version names the content, for a change that is to replace just that.
+	Version string
+}
+
+// FileChange is one commit that writes or removes one file.
+type FileChange struct {
+	Path    string
+	Content []byte
+	// Version is the file's that is replaced or removed; "": the file is new.
+	Version string
+	Message string
+	// NewBranch is the branch to make for the commit, from the default branch,
+	// which gets it otherwise.
+	NewBranch string
+}
+
+// Team is a team of an organisation.
+type Team struct {
+	ID   int64
+	Name string
+	// Admin: its members administer its repositories.
+	Admin bool
+	// AllRepos: its repositories are all that the organisation has.
+	AllRepos bool
+}
