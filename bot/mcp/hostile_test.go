@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -63,6 +64,11 @@ func TestProbeOfAHostileServer(t *testing.T) {
 			}
 		}
 	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	flood(z, 10<<20)
+	z.Close()
+	tenMB := packed.Bytes()
 	attacks := map[string]func(w http.ResponseWriter, id string){
 		"100 MB": func(w http.ResponseWriter, id string) {
 			w.Header().Set("Content-Type", "application/json")
@@ -76,10 +82,15 @@ func TestProbeOfAHostileServer(t *testing.T) {
 		"compressed bomb": func(w http.ResponseWriter, id string) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
+			// Members of a gzip stream may be strung together.
 			z := gzip.NewWriter(w)
 			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"x":"`, id)
-			flood(z, 200<<20)
 			z.Close()
+			for range 20 {
+				if _, err := w.Write(tenMB); err != nil {
+					return
+				}
+			}
 		},
 		"endless event": func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -117,7 +117,7 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost { // what a stream meets is no answer to the call
 		tr = traceOf(req.Context())
 	}
-	out, err := l.prepare(req, tr, method)
+	out, err := l.prepare(req, tr)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // prepare gives the request that goes out: the operator's headers in, and what
 // must not be there out.
-func (l *link) prepare(req *http.Request, tr *trace, method string) (*http.Request, error) {
+func (l *link) prepare(req *http.Request, tr *trace) (*http.Request, error) {
 	out := req.Clone(tr.hook(req.Context()))
 	if l.header != nil {
 		h, err := l.header(req.Context())
@@ -143,11 +143,6 @@ func (l *link) prepare(req *http.Request, tr *trace, method string) (*http.Reque
 				out.Header[name] = values
 			}
 		}
-	}
-	if method == methodInitialize || method == methodDiscover {
-		// A server may answer the version probe with a session of its own;
-		// initialize must not carry it.
-		out.Header.Del(sessionHeader)
 	}
 	// With either of these set, net/http takes a POST for safe to repeat and
 	// sends it again on a connection that broke after it was written.
@@ -212,8 +207,10 @@ func (l *link) judge(out *http.Request, resp *http.Response, tr *trace, method s
 			return nil, err
 		}
 	default:
-		// Only initialize issues sessions. The SDK breaks the connection over
-		// another id in a later answer, with both ids in the error's text.
+		// Only initialize issues sessions. One that came with the answer to the
+		// version probe before it would be carried by initialize; over another
+		// id in a later answer the SDK breaks the connection, with both ids in
+		// the error's text.
 		resp.Header.Del(sessionHeader)
 	}
 	if ok && out.Method == http.MethodGet {

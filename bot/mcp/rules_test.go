@@ -60,6 +60,36 @@ func TestRule01RecoverOn404Only(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a refusal harms no other call", func(t *testing.T) {
+		p := newPeer(t, plainText)
+		arrived, release := make(chan struct{}), make(chan struct{})
+		p.on(func(w http.ResponseWriter, _ *http.Request, method, id string) bool {
+			switch method {
+			case "tools/call":
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.(http.Flusher).Flush()
+				close(arrived)
+				<-release
+				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
+			case "tools/list":
+				http.Error(w, canary, 401)
+			default:
+				return false
+			}
+			return true
+		})
+		c := connectTo(t, p.server(), ClientOptions{})
+		called := make(chan error, 1)
+		go func() { called <- callEcho(testContext(t), c) }()
+		<-arrived
+		if err := listAll(testContext(t), c); asCallError(t, err).Status != 401 {
+			t.Errorf("got %v", err)
+		}
+		close(release)
+		if err := <-called; err != nil {
+			t.Errorf("the call in flight: %v", err)
+		}
+	})
 	t.Run("404 without a session id", func(t *testing.T) {
 		p := newPeer(t, plainText)
 		p.sessionless = true
