@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // happening is something that hooks are told.
@@ -17,6 +18,10 @@ type happening struct {
 	comment *comment
 	// oldTitle and oldBody are what an edit replaced, nil where it did not.
 	oldTitle, oldBody *string
+	// from and to are the issue before and after a transfer.
+	from, to *issue
+	// label is set for event "label" where the forge names it.
+	label *label
 }
 
 // thing takes an id of a comment's: in Gitea everything in a thread, a "closed"
@@ -34,7 +39,7 @@ func (f *Forge) openIssue(as *account, r *repo, title, body string, pull bool) (
 	if r.archived {
 		return nil, ErrArchived
 	}
-	if strings.TrimSpace(title) == "" {
+	if strings.TrimSpace(title) == "" || st.tooLong(body) {
 		return nil, ErrInvalid
 	}
 	st.lastIssue++
@@ -47,28 +52,42 @@ func (f *Forge) openIssue(as *account, r *repo, title, body string, pull bool) (
 	return i, nil
 }
 
-// editIssue changes title and body: one "edited" for each that differs.
+func (st *state) tooLong(text string) bool {
+	return st.habits.longestText > 0 && utf8.RuneCountInString(text) > st.habits.longestText
+}
+
+// editIssue changes title and body: one "edited" for each that differs, or one
+// for both.
 func (f *Forge) editIssue(as *account, i *issue, title, body *string) error {
 	if err := f.st.mayEdit(as, i.author, i.repo); err != nil {
 		return err
 	}
+	var edits []happening
 	if title != nil && *title != i.title {
 		old := i.title
-		i.title, i.updated = *title, f.clock()
+		i.title = *title
 		f.st.thing()
-		f.happen(happening{event: "issue", action: "edited", sender: as, issue: i, oldTitle: &old})
+		edits = append(edits, happening{oldTitle: &old})
 	}
 	if body != nil && *body != i.body {
 		old := i.body
-		i.body, i.updated = *body, f.clock()
+		i.body = *body
 		i.version++
-		f.happen(happening{event: "issue", action: "edited", sender: as, issue: i, oldBody: &old})
+		edits = append(edits, happening{oldBody: &old})
+	}
+	if len(edits) == 2 && f.st.habits.joinsEdits {
+		edits = []happening{{oldTitle: edits[0].oldTitle, oldBody: edits[1].oldBody}}
+	}
+	for _, e := range edits {
+		i.updated = f.clock()
+		e.event, e.action, e.sender, e.issue = "issue", "edited", as, i
+		f.happen(e)
 	}
 	return nil
 }
 
 func (f *Forge) setClosed(as *account, i *issue, closed bool) error {
-	if err := f.st.mayEdit(as, i.author, i.repo); err != nil {
+	if err := f.st.mayClose(as, i.author, i.repo); err != nil {
 		return err
 	}
 	if i.closed == closed {
@@ -91,6 +110,7 @@ func (f *Forge) deleteIssue(as *account, i *issue) error {
 		return err
 	}
 	f.happen(happening{event: "issue", action: "deleted", sender: as, issue: i})
+	st.left[place{i.repo.id, i.index}] = nil
 	st.issues = slices.DeleteFunc(st.issues, func(o *issue) bool { return o == i })
 	st.comments = slices.DeleteFunc(st.comments, func(c *comment) bool { return c.issue == i })
 	return nil
@@ -107,7 +127,7 @@ func (f *Forge) createComment(as *account, i *issue, body string) (*comment, err
 	if i.locked && st.accessOf(as, i.repo) < accessWrite {
 		return nil, ErrLocked
 	}
-	if body == "" {
+	if body == "" || st.tooLong(body) {
 		return nil, ErrInvalid
 	}
 	now := f.clock()
@@ -127,7 +147,7 @@ func (f *Forge) editComment(as *account, c *comment, body string) error {
 	if c.issue.repo.archived {
 		return ErrArchived
 	}
-	if body == "" {
+	if body == "" || f.st.tooLong(body) {
 		return ErrInvalid
 	}
 	if body == c.body {
@@ -171,7 +191,8 @@ func (f *Forge) react(as *account, i *issue, c *comment, content string, on bool
 	at := slices.IndexFunc(*list, func(r reaction) bool { return r.account == as && r.content == content })
 	switch {
 	case on && at < 0:
-		*list = append(*list, reaction{as, content, f.clock()})
+		st.lastReaction++
+		*list = append(*list, reaction{st.lastReaction, as, content, f.clock()})
 	case !on && at >= 0:
 		*list = slices.Delete(*list, at, at+1)
 	default:
@@ -189,6 +210,9 @@ func (f *Forge) createLabel(as *account, r *repo, l label) (*label, error) {
 	if strings.TrimSpace(l.name) == "" || len(color) != 6 {
 		return nil, ErrInvalid
 	}
+	if st.habits.uniqueLabels && st.labelNamed(r, l.name) != nil {
+		return nil, ErrExists
+	}
 	st.lastLabel++
 	l.id, l.repo, l.color = st.lastLabel, r, strings.ToLower(color)
 	st.labels = append(st.labels, &l)
@@ -198,7 +222,7 @@ func (f *Forge) createLabel(as *account, r *repo, l label) (*label, error) {
 // addLabels puts labels on an issue; an exclusive one takes the others of its
 // scope off. Labels of other repositories are passed over, as unknown ids are.
 func (f *Forge) addLabels(as *account, i *issue, labels []*label) error {
-	if err := f.st.mayWrite(as, i.repo); err != nil {
+	if err := f.st.mayTriage(as, i.repo); err != nil {
 		return err
 	}
 	changed := false
@@ -211,21 +235,33 @@ func (f *Forge) addLabels(as *account, i *issue, labels []*label) error {
 		}
 		i.labels = append(i.labels, l)
 		changed = true
+		f.labelChanged(as, i, l, true)
 	}
 	f.labelsChanged(as, i, changed)
 	return nil
 }
 
 func (f *Forge) removeLabel(as *account, i *issue, l *label) error {
-	if err := f.st.mayWrite(as, i.repo); err != nil {
+	if err := f.st.mayTriage(as, i.repo); err != nil {
 		return err
 	}
 	at := slices.Index(i.labels, l)
 	if at >= 0 {
 		i.labels = slices.Delete(i.labels, at, at+1)
+		f.labelChanged(as, i, l, false)
 	}
 	f.labelsChanged(as, i, at >= 0)
 	return nil
+}
+
+// labelChanged tells of one label, labelsChanged of all of a call's together;
+// a dialect shows one of the two.
+func (f *Forge) labelChanged(as *account, i *issue, l *label, on bool) {
+	action := "unlabeled"
+	if on {
+		action = "labeled"
+	}
+	f.happen(happening{event: "label", action: action, sender: as, issue: i, label: l})
 }
 
 func (f *Forge) labelsChanged(as *account, i *issue, changed bool) {
@@ -260,5 +296,29 @@ func (f *Forge) rename(r *repo, owner *account, name string) error {
 	st.moved[strings.ToLower(r.fullName())] = r.id
 	r.owner, r.name = owner, name
 	delete(st.moved, strings.ToLower(to))
+	return nil
+}
+
+// transfer moves an issue with its comments to another repository, under a
+// number of its own there. Labels of the repository it leaves are lost.
+func (f *Forge) transfer(as *account, i *issue, to *repo) error {
+	st := &f.st
+	for _, r := range []*repo{i.repo, to} {
+		if err := st.mayWrite(as, r); err != nil {
+			return err
+		}
+		if r.archived {
+			return ErrArchived
+		}
+	}
+	if to == i.repo || i.pull {
+		return ErrInvalid
+	}
+	before := *i
+	to.lastIndex++
+	i.repo, i.index, i.labels, i.updated = to, to.lastIndex, nil, f.clock()
+	st.left[place{before.repo.id, before.index}] = i
+	f.happen(happening{event: "issue", action: "transferred", sender: as, issue: &before, to: i})
+	f.happen(happening{event: "issue", action: "opened", sender: as, issue: i, from: &before})
 	return nil
 }

@@ -25,7 +25,7 @@ type Fault struct {
 	// Drop: the connection is closed without an answer.
 	Drop bool
 	// Status, Header and Body are answered in place of the forge's. A Status
-	// without Body has Gitea's own JSON.
+	// without Body has the forge's own JSON.
 	Status int
 	Header http.Header
 	Body   string
@@ -34,6 +34,13 @@ type Fault struct {
 	Truncate bool
 	// Pad grows the forge's own answer to this many bytes by white space.
 	Pad int
+	// Ask changes the call before the forge looks at it; Rewrite changes the
+	// body of the forge's own answer.
+	Ask     func(*http.Request)
+	Rewrite func(body []byte) []byte
+	// Drip gives the forge's own answer in this many pieces, with Delay before
+	// each: the header comes at once, the body hardly ever.
+	Drip int
 }
 
 // The usual faults.

@@ -27,6 +27,7 @@ var (
 	ErrLocked    = errors.New("locked")
 	ErrArchived  = errors.New("archived")
 	ErrInvalid   = errors.New("invalid")
+	ErrExists    = errors.New("exists already")
 )
 
 // Forge is a fake forge. Its zero value is not ready; see New. All methods are
@@ -53,20 +54,46 @@ type Forge struct {
 
 // dialect is how the state looks on the wire.
 type dialect interface {
+	// name is the forge's in the paths of hooks.
+	name() string
 	// kind names the call, e.g. "comment.create"; "" if there is no such call.
 	kind(method, path string) string
 	// serve answers a call. It is called without the lock.
 	serve(w http.ResponseWriter, r *http.Request)
+	// refusal is the forge's own answer of that status where a test orders one
+	// and says no more.
+	refusal(status int) (http.Header, string)
 	// delivery is what h is sent when e happens. It is called with the lock.
 	delivery(h *hook, e happening) *Delivery
 }
 
 // New makes an empty fake of Gitea whose clock is now.
 func New(now func() time.Time) *Forge {
-	f := &Forge{Host: "http://gitea.test", now: now, closed: make(chan struct{})}
+	f := newForge("http://gitea.test", now)
+	f.dialect = newGitea(f, false)
+	return f
+}
+
+// NewForgejo makes an empty fake of Forgejo, which is Gitea but for its version
+// and for the headers of its deliveries.
+func NewForgejo(now func() time.Time) *Forge {
+	f := newForge("http://forgejo.test", now)
+	f.dialect = newGitea(f, true)
+	return f
+}
+
+// NewGitHub makes an empty fake of GitHub. It answers the API under / as well
+// as under /api/v3, as an Enterprise Server has it.
+func NewGitHub(now func() time.Time) *Forge {
+	f := newForge("http://github.test", now)
+	f.dialect = newGitHub(f)
+	return f
+}
+
+func newForge(host string, now func() time.Time) *Forge {
+	f := &Forge{Host: host, now: now, closed: make(chan struct{})}
 	f.st.init()
 	f.out.init()
-	f.dialect = newGitea(f)
 	return f
 }
 

@@ -16,72 +16,36 @@ const (
 	apiRoot  = "/api/v1"
 )
 
-// gitea is the dialect of Gitea 1.26.0.
+// gitea is the dialect of Gitea 1.26.0, and of Forgejo.
 type gitea struct {
-	f      *Forge
-	routes []route
-}
-
-// route is one call. http.ServeMux cannot hold Gitea's: "issues/comments/{id}"
-// and "issues/{index}/comments" overlap in its eyes. Here a placeholder named
-// index or id takes digits only.
-type route struct {
-	kind, method string
-	path         []string
-	scope        string
-	h            handler
-}
-
-// match reports whether the route is the call's, and the placeholders' values.
-func (rt *route) match(method, path string) (map[string]string, bool) {
-	parts := strings.Split(path, "/")
-	if method != rt.method || len(parts) != len(rt.path) {
-		return nil, false
-	}
-	values := map[string]string{}
-	for i, want := range rt.path {
-		name, placeholder := strings.CutPrefix(want, ":")
-		switch {
-		case !placeholder:
-			if parts[i] != want {
-				return nil, false
-			}
-			continue
-		case name == "index" || name == "id":
-			if _, err := strconv.ParseInt(parts[i], 10, 64); err != nil {
-				return nil, false
-			}
-		}
-		values[name] = parts[i]
-	}
-	return values, true
+	router
+	f *Forge
+	// forgejo: deliveries bear Forgejo's family of headers too, and the
+	// version is one of Forgejo's.
+	forgejo bool
 }
 
 // request is a call with what every handler needs. Handlers run under the
 // forge's lock and answer into memory.
 type request struct {
 	*http.Request
-	g    *gitea
+	f    *Forge
 	w    http.ResponseWriter
 	st   *state
 	as   *account // nil: no token
 	tok  *token
-	repo *repo // of a route with {owner}/{name}
+	repo *repo // of a route with {owner}/{name}, or with its id
+	app  *app  // of a call by an app as itself
 }
 
-// A handler answers a call. It returns the value to show and its status; an
-// error is shown as Gitea shows it.
-type handler func(*request) (status int, body any, err error)
-
-// route adds a call, e.g. "GET /users/:login". scope is the token scope's
-// category that it takes; read or write follows from the method.
+// route adds a call.
 func (g *gitea) route(kind, pattern, scope string, h handler) {
-	method, path, _ := strings.Cut(pattern, " ")
-	g.routes = append(g.routes, route{kind, method, strings.Split(apiRoot+path, "/"), scope, h})
+	g.add(apiRoot, kind, pattern, scope, h)
 }
 
-func newGitea(f *Forge) *gitea {
-	g := &gitea{f: f}
+func newGitea(f *Forge, forgejo bool) *gitea {
+	g := &gitea{f: f, forgejo: forgejo}
+	f.st.habits = habits{rootOwns: true, adminTeamsOwn: true}
 	g.routeAccounts()
 	g.routeRepos()
 	g.routeThreads()
@@ -89,32 +53,27 @@ func newGitea(f *Forge) *gitea {
 	return g
 }
 
-func (g *gitea) find(method, path string) (*route, map[string]string) {
-	for i := range g.routes {
-		if values, ok := g.routes[i].match(method, path); ok {
-			return &g.routes[i], values
-		}
+func (g *gitea) name() string {
+	if g.forgejo {
+		return "forgejo"
 	}
-	return nil, nil
+	return "gitea"
 }
 
-func (g *gitea) kind(method, path string) string {
-	if rt, _ := g.find(method, path); rt != nil {
-		return rt.kind
-	}
-	return ""
+// refusal is how a status looks of which a test says no more.
+func (g *gitea) refusal(status int) (http.Header, string) {
+	return http.Header{"Content-Type": {jsonType}},
+		`{"message":"` + http.StatusText(status) + `","url":"` + g.f.Host + `/api/swagger"}` + "\n"
 }
 
 func (g *gitea) serve(w http.ResponseWriter, r *http.Request) {
-	rt, values := g.find(r.Method, r.URL.Path)
+	rt, values := g.find(r.Method, r.URL.EscapedPath())
 	if rt == nil {
 		// Gitea's answer to what is no call is not JSON.
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	for name, value := range values {
-		r.SetPathValue(name, value)
-	}
+	setPathValues(r, values)
 	g.handle(w, r, rt.scope, rt.h)
 }
 
@@ -143,7 +102,7 @@ func (g *gitea) handle(w http.ResponseWriter, r *http.Request, scope string, h h
 	f := g.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	req := &request{Request: r, g: g, w: w, st: &f.st}
+	req := &request{Request: r, f: f, w: w, st: &f.st}
 	status, body, err := req.run(scope, h)
 	if err != nil {
 		req.refuse(err)
@@ -229,7 +188,7 @@ func (r *request) refuse(err error) {
 	case errors.Is(err, errSilent403):
 		r.w.WriteHeader(http.StatusForbidden)
 	case errors.Is(err, ErrNotFound):
-		r.json(http.StatusNotFound, map[string]any{"errors": nil, "message": "not found", "url": r.g.f.Host + "/api/swagger"})
+		r.json(http.StatusNotFound, map[string]any{"errors": nil, "message": "not found", "url": r.f.Host + "/api/swagger"})
 	case errors.Is(err, ErrArchived):
 		r.message(http.StatusLocked, r.repo.fullName()+" is archived")
 	case errors.Is(err, ErrLocked):
@@ -244,7 +203,7 @@ func (r *request) refuse(err error) {
 }
 
 func (r *request) message(status int, text string) {
-	r.json(status, map[string]any{"message": text, "url": r.g.f.Host + "/api/swagger"})
+	r.json(status, map[string]any{"message": text, "url": r.f.Host + "/api/swagger"})
 }
 
 func (r *request) json(status int, body any) {
@@ -310,7 +269,7 @@ func (r *request) setLinks(page, last int) {
 	add := func(rel string, to int) {
 		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(to))
-		links = append(links, "<"+r.g.f.Host+r.URL.Path+"?"+q.Encode()+`>; rel="`+rel+`"`)
+		links = append(links, "<"+r.f.Host+r.URL.Path+"?"+q.Encode()+`>; rel="`+rel+`"`)
 	}
 	if page < last {
 		add("next", page+1)

@@ -122,6 +122,9 @@ func (f *Forge) jsonPull(i *issue, to *account) jsonPull {
 // delivery makes what a hook is sent: the same body whoever the hook belongs
 // to, under an id of its own.
 func (g *gitea) delivery(h *hook, e happening) *Delivery {
+	if e.label != nil {
+		return nil // it tells of all labels of a call together
+	}
 	body := &bytes.Buffer{}
 	enc := json.NewEncoder(body)
 	enc.SetIndent("", "  ")
@@ -202,7 +205,13 @@ func (g *gitea) headers(h *hook, event, kind string, content []byte) http.Header
 	} {
 		header.Set(name, value)
 	}
-	for _, family := range []string{"X-Gitea", "X-Gogs", "X-GitHub"} {
+	families := []string{"X-Gitea", "X-Gogs", "X-GitHub"}
+	if g.forgejo {
+		families = append(families, "X-Forgejo")
+		header.Set("X-Forgejo-Signature", sum)
+		header.Set("X-Forgejo-Hook-Installation-Target-Type", target)
+	}
+	for _, family := range families {
 		header.Set(family+"-Delivery", id)
 		header.Set(family+"-Event", event)
 		header.Set(family+"-Event-Type", kind)

@@ -14,7 +14,7 @@ func (g *gitea) routeLabels() {
 func (r *request) labelList(list []*label) []jsonLabel {
 	out := []jsonLabel{}
 	for _, l := range list {
-		out = append(out, r.g.f.jsonLabel(l))
+		out = append(out, r.f.jsonLabel(l))
 	}
 	return out
 }
@@ -34,12 +34,12 @@ func (r *request) createLabel() (int, any, error) {
 	if err := r.decode(&form); err != nil {
 		return 0, nil, err
 	}
-	l, err := r.g.f.createLabel(r.as, r.repo, label{name: form.Name, color: form.Color,
+	l, err := r.f.createLabel(r.as, r.repo, label{name: form.Name, color: form.Color,
 		description: form.Description, exclusive: form.Exclusive})
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, r.g.f.jsonLabel(l), nil
+	return http.StatusCreated, r.f.jsonLabel(l), nil
 }
 
 func (r *request) deleteLabel() (int, any, error) {
@@ -71,7 +71,7 @@ func (r *request) addLabels() (int, any, error) {
 			list = append(list, l)
 		}
 	}
-	if err := r.g.f.addLabels(r.as, i, list); err != nil {
+	if err := r.f.addLabels(r.as, i, list); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, r.labelList(i.labels), nil
@@ -89,5 +89,5 @@ func (r *request) removeLabel() (int, any, error) {
 	if l == nil {
 		return 0, nil, &statusError{http.StatusUnprocessableEntity, "label does not exist [label_id: 0]"}
 	}
-	return http.StatusNoContent, nil, r.g.f.removeLabel(r.as, i, l)
+	return http.StatusNoContent, nil, r.f.removeLabel(r.as, i, l)
 }

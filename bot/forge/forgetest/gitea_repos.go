@@ -14,7 +14,21 @@ const (
 	scopeOrg   = "organization"
 )
 
+// The versions that the servers name. SDKs read Forgejo's as a version of
+// Gitea's and must not refuse it.
+const (
+	giteaVersion   = "1.26.0"
+	forgejoVersion = "11.0.1+gitea-1.22.0"
+)
+
 func (g *gitea) routeAccounts() {
+	g.route("version", "GET /version", scopeUser, func(*request) (int, any, error) {
+		version := giteaVersion
+		if g.forgejo {
+			version = forgejoVersion
+		}
+		return http.StatusOK, map[string]string{"version": version}, nil
+	})
 	g.route("user.self", "GET /user", scopeUser, func(r *request) (int, any, error) {
 		return http.StatusOK, g.f.jsonUser(r.as), nil
 	})
@@ -62,7 +76,7 @@ func (r *request) listRepos() (int, any, error) {
 	out := []jsonRepo{}
 	for _, o := range paged(r, all, true) {
 		if r.st.mayRead(r.as, o) == nil {
-			out = append(out, r.g.f.jsonRepo(o, r.as))
+			out = append(out, r.f.jsonRepo(o, r.as))
 		}
 	}
 	return http.StatusOK, out, nil
@@ -89,7 +103,7 @@ func (r *request) teamMember() (int, any, error) {
 	if a == nil || at < 0 || !r.st.teams[at].members[a.id] {
 		return 0, nil, ErrNotFound
 	}
-	return http.StatusOK, r.g.f.jsonUser(a), nil
+	return http.StatusOK, r.f.jsonUser(a), nil
 }
 
 func (r *request) editRepo() (int, any, error) {
@@ -104,14 +118,14 @@ func (r *request) editRepo() (int, any, error) {
 		return 0, nil, err
 	}
 	if form.Name != nil && *form.Name != r.repo.name {
-		if err := r.g.f.rename(r.repo, r.repo.owner, *form.Name); err != nil {
+		if err := r.f.rename(r.repo, r.repo.owner, *form.Name); err != nil {
 			return 0, nil, err
 		}
 	}
 	if form.Archived != nil {
 		r.repo.archived = *form.Archived
 	}
-	return http.StatusOK, r.g.f.jsonRepo(r.repo, r.as), nil
+	return http.StatusOK, r.f.jsonRepo(r.repo, r.as), nil
 }
 
 func (r *request) addCollaborator() (int, any, error) {
@@ -146,5 +160,5 @@ func (r *request) permission() (int, any, error) {
 		return 0, nil, &statusError{http.StatusNotFound, "user does not exist [uid: 0, name: " + login + "]"}
 	}
 	right := r.st.accessOf(a, r.repo).String()
-	return http.StatusOK, jsonPermission{Permission: right, RoleName: right, User: r.g.f.jsonUser(a)}, nil
+	return http.StatusOK, jsonPermission{Permission: right, RoleName: right, User: r.f.jsonUser(a)}, nil
 }

@@ -81,7 +81,7 @@ func (r *request) listIssues() (int, any, error) {
 	})
 	out := []jsonIssue{}
 	for _, i := range paged(r, list, true) {
-		out = append(out, r.g.f.jsonIssue(i))
+		out = append(out, r.f.jsonIssue(i))
 	}
 	return http.StatusOK, out, nil
 }
@@ -91,11 +91,11 @@ func (r *request) createIssue() (int, any, error) {
 	if err := r.decode(&form); err != nil {
 		return 0, nil, err
 	}
-	i, err := r.g.f.openIssue(r.as, r.repo, form.Title, form.Body, false)
+	i, err := r.f.openIssue(r.as, r.repo, form.Title, form.Body, false)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, r.g.f.jsonIssue(i), nil
+	return http.StatusCreated, r.f.jsonIssue(i), nil
 }
 
 func (r *request) getIssue() (int, any, error) {
@@ -103,7 +103,7 @@ func (r *request) getIssue() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, r.g.f.jsonIssue(i), nil
+	return http.StatusOK, r.f.jsonIssue(i), nil
 }
 
 func (r *request) editIssue() (int, any, error) {
@@ -119,15 +119,15 @@ func (r *request) editIssue() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := r.g.f.editIssue(r.as, i, form.Title, form.Body); err != nil {
+	if err := r.f.editIssue(r.as, i, form.Title, form.Body); err != nil {
 		return 0, nil, silent(err)
 	}
 	if form.State != nil {
-		if err := r.g.f.setClosed(r.as, i, *form.State == "closed"); err != nil {
+		if err := r.f.setClosed(r.as, i, *form.State == "closed"); err != nil {
 			return 0, nil, silent(err)
 		}
 	}
-	return http.StatusCreated, r.g.f.jsonIssue(i), nil
+	return http.StatusCreated, r.f.jsonIssue(i), nil
 }
 
 func (r *request) deleteIssue() (int, any, error) {
@@ -135,7 +135,7 @@ func (r *request) deleteIssue() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusNoContent, nil, r.g.f.deleteIssue(r.as, i)
+	return http.StatusNoContent, nil, r.f.deleteIssue(r.as, i)
 }
 
 func (r *request) lock() (int, any, error) {
@@ -143,7 +143,7 @@ func (r *request) lock() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusNoContent, nil, r.g.f.setLocked(r.as, i, r.Method == http.MethodPut)
+	return http.StatusNoContent, nil, r.f.setLocked(r.as, i, r.Method == http.MethodPut)
 }
 
 // listComments is not paged: page and limit are not looked at.
@@ -159,7 +159,7 @@ func (r *request) listComments() (int, any, error) {
 	out := []jsonComment{}
 	for _, c := range byCreated(r.st.threadComments(i)) {
 		if !c.updated.Before(since) {
-			out = append(out, r.g.f.jsonComment(c))
+			out = append(out, r.f.jsonComment(c))
 		}
 	}
 	r.w.Header().Set("X-Total-Count", itoa(len(out)))
@@ -179,7 +179,7 @@ func (r *request) listRepoComments() (int, any, error) {
 	}
 	out := []jsonComment{}
 	for _, c := range paged(r, list, false) {
-		out = append(out, r.g.f.jsonComment(c))
+		out = append(out, r.f.jsonComment(c))
 	}
 	return http.StatusOK, out, nil
 }
@@ -214,11 +214,11 @@ func (r *request) createComment() (int, any, error) {
 	if err != nil {
 		return 0, nil, errInternal
 	}
-	c, err := r.g.f.createComment(r.as, i, body)
+	c, err := r.f.createComment(r.as, i, body)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, r.g.f.jsonComment(c), nil
+	return http.StatusCreated, r.f.jsonComment(c), nil
 }
 
 func (r *request) getComment() (int, any, error) {
@@ -226,7 +226,7 @@ func (r *request) getComment() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, r.g.f.jsonComment(c), nil
+	return http.StatusOK, r.f.jsonComment(c), nil
 }
 
 func (r *request) editComment() (int, any, error) {
@@ -238,10 +238,10 @@ func (r *request) editComment() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := r.g.f.editComment(r.as, c, body); err != nil {
+	if err := r.f.editComment(r.as, c, body); err != nil {
 		return 0, nil, silent(err)
 	}
-	return http.StatusOK, r.g.f.jsonComment(c), nil
+	return http.StatusOK, r.f.jsonComment(c), nil
 }
 
 func (r *request) deleteComment() (int, any, error) {
@@ -249,7 +249,7 @@ func (r *request) deleteComment() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusNoContent, nil, silent(r.g.f.deleteComment(r.as, c))
+	return http.StatusNoContent, nil, silent(r.f.deleteComment(r.as, c))
 }
 
 // reacted is what a reaction of the path is on.
@@ -277,7 +277,7 @@ func (r *request) react() (int, any, error) {
 		return 0, nil, err
 	}
 	on := r.Method == http.MethodPost
-	changed, err := r.g.f.react(r.as, i, c, form.Content, on)
+	changed, err := r.f.react(r.as, i, c, form.Content, on)
 	switch {
 	case errors.Is(err, ErrLocked):
 		return 0, nil, &statusError{http.StatusForbidden, "no permission to change reaction"}
@@ -292,7 +292,7 @@ func (r *request) react() (int, any, error) {
 	if changed {
 		status = http.StatusCreated
 	}
-	return status, jsonReaction{User: r.g.f.jsonUser(r.as), Content: form.Content, Created: stamp(r.g.f.clock())}, nil
+	return status, jsonReaction{User: r.f.jsonUser(r.as), Content: form.Content, Created: stamp(r.f.clock())}, nil
 }
 
 func (r *request) listReactions() (int, any, error) {
@@ -306,7 +306,7 @@ func (r *request) listReactions() (int, any, error) {
 	}
 	var out []jsonReaction // null when there are none, as Gitea's
 	for _, x := range list {
-		out = append(out, jsonReaction{User: r.g.f.jsonUser(x.account), Content: x.content, Created: stamp(x.created)})
+		out = append(out, jsonReaction{User: r.f.jsonUser(x.account), Content: x.content, Created: stamp(x.created)})
 	}
 	return http.StatusOK, out, nil
 }

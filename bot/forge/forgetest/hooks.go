@@ -117,7 +117,7 @@ func (f *Forge) AddRepoHook(fullName, secret string, opts ...HookOption) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.mustRepo(fullName)
-	f.addHook(&hook{repo: r, secret: secret, path: fmt.Sprintf("/webhook/gitea/repo/%d", r.id)}, opts)
+	f.addHook(&hook{repo: r, secret: secret, path: fmt.Sprintf("/webhook/%s/repo/%d", f.dialect.name(), r.id)}, opts)
 }
 
 // AddOrgHook makes a hook on all repositories of an organisation.
@@ -125,7 +125,7 @@ func (f *Forge) AddOrgHook(org, secret string, opts ...HookOption) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := f.mustAccount(org)
-	f.addHook(&hook{org: a, secret: secret, path: fmt.Sprintf("/webhook/gitea/org/%d", a.id)}, opts)
+	f.addHook(&hook{org: a, secret: secret, path: fmt.Sprintf("/webhook/%s/org/%d", f.dialect.name(), a.id)}, opts)
 }
 
 func (f *Forge) addHook(h *hook, opts []HookOption) {
@@ -135,6 +135,18 @@ func (f *Forge) addHook(h *hook, opts []HookOption) {
 	f.st.lastHook++
 	h.id = f.st.lastHook
 	f.st.hooks = append(f.st.hooks, h)
+	if f.st.habits.pings {
+		f.queue(f.dialect.delivery(h, happening{event: "ping"}))
+	}
+}
+
+func (f *Forge) queue(d *Delivery) {
+	if d == nil {
+		return // of no interest to this forge's hooks
+	}
+	f.out.mu.Lock()
+	defer f.out.mu.Unlock()
+	f.out.queue = append(f.out.queue, d)
 }
 
 // happen queues what the hooks are told. Payloads are made now: a delivery
@@ -142,10 +154,7 @@ func (f *Forge) addHook(h *hook, opts []HookOption) {
 func (f *Forge) happen(e happening) {
 	for _, h := range f.st.hooks {
 		if h.repo == e.issue.repo || (h.org != nil && h.org == e.issue.repo.owner) {
-			d := f.dialect.delivery(h, e)
-			f.out.mu.Lock()
-			f.out.queue = append(f.out.queue, d)
-			f.out.mu.Unlock()
+			f.queue(f.dialect.delivery(h, e))
 		}
 	}
 }
@@ -243,8 +252,11 @@ func (f *Forge) Send(deliveries ...Delivery) []int {
 }
 
 // Redelivered is the delivery as the web page's button sends it: the same
-// body under a new id.
+// body, under a new id where the forge gives one.
 func (f *Forge) Redelivered(d Delivery) Delivery {
+	if f.st.habits.keepsIDs {
+		return d
+	}
 	id := f.out.nextDelivery()
 	d.Header = d.Header.Clone()
 	for name := range d.Header {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// ServeHTTP answers the API, under /api/v1/, faults included.
+// ServeHTTP answers the API, faults included.
 func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := 0
-	kind := f.dialect.kind(r.Method, r.URL.Path)
+	kind := f.dialect.kind(r.Method, r.URL.EscapedPath())
 	// A dropped connection unwinds as http.ErrAbortHandler: it is logged too.
 	defer func() { f.record(r, kind, status) }()
 	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
-	fault, ok := f.fault(r.Method, r.URL.Path)
+	fault, ok := f.fault(r.Method, r.URL.EscapedPath())
 	if !ok {
 		answer := f.answer(r)
 		status = answer.status
@@ -32,8 +32,31 @@ func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	status = answer.status
+	if fault.Drip > 0 {
+		f.drip(w, answer, fault)
+		return
+	}
 	if answer.write(w); fault.Truncate {
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// drip writes an answer piece by piece, until the caller has gone.
+func (f *Forge) drip(w http.ResponseWriter, a *answer, fault Fault) {
+	body := bytes.Clone(a.body.Bytes())
+	a.body.Reset()
+	a.write(w)
+	size := max(1, len(body)/fault.Drip)
+	for len(body) > 0 {
+		f.wait(fault.Delay)
+		n := min(size, len(body))
+		if _, err := w.Write(body[:n]); err != nil {
+			return
+		}
+		body = body[n:]
+		if flusher, ok := w.(http.Flusher); ok {
+			flusher.Flush()
+		}
 	}
 }
 
@@ -93,11 +116,17 @@ func (f *Forge) answerFaulty(r *http.Request, fault Fault) (*answer, error) {
 	if fault.Refuse {
 		return nil, errDropped
 	}
+	if fault.Ask != nil {
+		r = r.Clone(r.Context())
+		fault.Ask(r)
+	}
 	var a *answer
-	if fault.Done {
+	if fault.Done || fault.Drip > 0 {
 		a = f.answer(r)
 	}
-	f.wait(fault.Delay)
+	if fault.Drip == 0 {
+		f.wait(fault.Delay)
+	}
 	if own && a == nil {
 		a = f.answer(r)
 	}
@@ -106,6 +135,11 @@ func (f *Forge) answerFaulty(r *http.Request, fault Fault) (*answer, error) {
 		return nil, errDropped
 	case fault.Status != 0:
 		return f.stated(fault), nil
+	}
+	if fault.Rewrite != nil {
+		body := fault.Rewrite(bytes.Clone(a.body.Bytes()))
+		a.body.Reset()
+		a.body.Write(body)
 	}
 	if fault.Truncate {
 		a.header.Set("Content-Length", strconv.Itoa(a.body.Len()))
@@ -122,8 +156,7 @@ func (f *Forge) stated(fault Fault) *answer {
 	a := &answer{header: http.Header{}, status: fault.Status}
 	body := fault.Body
 	if body == "" {
-		a.header.Set("Content-Type", jsonType)
-		body = `{"message":"` + http.StatusText(fault.Status) + `","url":"` + f.Host + `/api/swagger"}` + "\n"
+		a.header, body = f.dialect.refusal(fault.Status)
 	}
 	for name, values := range fault.Header {
 		a.header[http.CanonicalHeaderKey(name)] = values
@@ -230,7 +263,7 @@ func (f *Forge) refuses(r *http.Request) bool {
 	f.mu.Lock()
 	refuse := f.down
 	for _, o := range f.orders {
-		if !refuse && o.left != 0 && o.match(r.Method, r.URL.Path) {
+		if !refuse && o.left != 0 && o.match(r.Method, r.URL.EscapedPath()) {
 			if refuse = o.fault.Refuse; refuse {
 				o.use()
 			}
@@ -239,7 +272,7 @@ func (f *Forge) refuses(r *http.Request) bool {
 	}
 	f.mu.Unlock()
 	if refuse {
-		f.record(r, f.dialect.kind(r.Method, r.URL.Path), 0)
+		f.record(r, f.dialect.kind(r.Method, r.URL.EscapedPath()), 0)
 	}
 	return refuse
 }

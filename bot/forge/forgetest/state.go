@@ -17,22 +17,31 @@ type state struct {
 	teams    []*team
 	hooks    []*hook
 	tokens   map[string]*token
+	apps     []*app
 	// moved keeps former names: "owner/name" to a repository's id.
 	moved map[string]int64
+	// left are the issues that were transferred or deleted: to where, or nil.
+	left   map[place]*issue
+	habits habits
 	// The ids are the server's, ascending over all repositories.
-	lastAccount, lastRepo, lastIssue, lastComment, lastLabel, lastTeam, lastHook int64
+	lastAccount, lastRepo, lastIssue, lastComment, lastLabel, lastTeam, lastHook, lastReaction, lastToken int64
 }
 
 func (st *state) init() {
 	st.tokens = map[string]*token{}
 	st.moved = map[string]int64{}
+	st.left = map[place]*issue{}
 }
+
+// place is where an issue was.
+type place struct{ repo, index int64 }
 
 type account struct {
 	id      int64
 	login   string
 	admin   bool
 	org     bool
+	app     *app // of an app's bot
 	created time.Time
 }
 
@@ -42,6 +51,10 @@ var ghost = &account{id: -1, login: "Ghost"}
 type token struct {
 	account *account
 	scopes  []string
+	// owner is the account an app's token is good for, nil for a user's.
+	owner *account
+	// expires is zero for one that does not.
+	expires time.Time
 }
 
 type team struct {
@@ -112,6 +125,7 @@ func (l *label) scope() string {
 }
 
 type reaction struct {
+	id      int64
 	account *account
 	content string
 	created time.Time
@@ -194,6 +208,15 @@ func (st *state) repoLabels(r *repo) []*label {
 
 func (st *state) label(id int64) *label {
 	i := slices.IndexFunc(st.labels, func(l *label) bool { return l.id == id })
+	if i < 0 {
+		return nil
+	}
+	return st.labels[i]
+}
+
+// labelNamed finds a repository's label whatever the name's case.
+func (st *state) labelNamed(r *repo, name string) *label {
+	i := slices.IndexFunc(st.labels, func(l *label) bool { return l.repo == r && strings.EqualFold(l.name, name) })
 	if i < 0 {
 		return nil
 	}

@@ -116,6 +116,21 @@ func (f *Forge) DeleteIssue(as, fullName string, number int64) error {
 	return f.onIssue("delete", as, fullName, number, f.deleteIssue)
 }
 
+// TransferIssue moves an issue to another repository and gives its number
+// there. Gitea has no such thing.
+func (f *Forge) TransferIssue(as, fullName string, number int64, to string) (moved int64, err error) {
+	err = f.onIssue("transfer", as, fullName, number, func(a *account, i *issue) error {
+		r, _ := f.st.repoByName(to)
+		if r == nil {
+			return ErrNotFound
+		}
+		err := f.transfer(a, i, r)
+		moved = i.index
+		return err
+	})
+	return moved, err
+}
+
 // Lock keeps accounts below write from commenting, or lets them again.
 func (f *Forge) Lock(as, fullName string, number int64, locked bool) error {
 	return f.onIssue("lock", as, fullName, number, func(a *account, i *issue) error { return f.setLocked(a, i, locked) })
