@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ type replica struct {
 	url    string // of LISTEN
 	cmd    *exec.Cmd
 	exited chan struct{}
+	// away: nothing is delivered to it.
+	away atomic.Bool
 
 	mu   sync.Mutex
 	said []string // its log, the newest lines
@@ -123,6 +127,23 @@ func (r *replica) killed() bool {
 }
 
 func (r *replica) signal(s os.Signal) { _ = r.cmd.Process.Signal(s) }
+
+// frozen reports whether the process is stopped, as by SIGSTOP.
+func (r *replica) frozen() bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(r.cmd.Process.Pid)).Output()
+	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+}
+
+// freeze is SIGSTOP; deliveries go to others until thaw, SIGCONT.
+func (r *replica) freeze() {
+	r.away.Store(true)
+	r.signal(syscall.SIGSTOP)
+}
+
+func (r *replica) thaw() {
+	r.signal(syscall.SIGCONT)
+	r.away.Store(false)
+}
 
 // kill is SIGKILL, and waits for the end.
 func (r *replica) kill() {

@@ -201,8 +201,9 @@ func (w *world) armed() bool {
 	return err == nil
 }
 
-// client is the forge's as it delivers: Gitea waits five seconds.
-var client = &http.Client{Timeout: 5 * time.Second}
+// client is the forge's as it delivers. Gitea waits five seconds; the tests
+// have less time to lose on processes that are frozen.
+var client = &http.Client{Timeout: time.Second}
 
 // deliver posts a delivery to one replica after the other, as a load balancer
 // does.
@@ -225,17 +226,37 @@ func (w *world) deliver(path string, h http.Header, body []byte) int {
 	}
 }
 
-// next is the next replica that lives.
+// next is the next replica that lives and can be reached.
 func (w *world) next() *replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for range w.replicas {
 		w.turn = (w.turn + 1) % len(w.replicas)
-		if r := w.replicas[w.turn]; !r.dead() {
+		if r := w.replicas[w.turn]; !r.dead() && !r.away.Load() {
 			return r
 		}
 	}
 	return nil
+}
+
+// frozen waits for a process to stop at a failpoint, and has nothing
+// delivered to it until it is thawed.
+func (w *world) frozen() *replica {
+	w.t.Helper()
+	var stopped *replica
+	eventually(w.t, "a process stops", func() bool {
+		if w.armed() {
+			return false
+		}
+		for _, r := range w.all() {
+			if r.frozen() {
+				stopped = r
+			}
+		}
+		return stopped != nil
+	})
+	stopped.away.Store(true)
+	return stopped
 }
 
 // delivered is closed when everything told so far is delivered.
