@@ -162,7 +162,23 @@ func inertly(s string) string {
 		}
 		writeInert(&b, s, i, r)
 	}
+	if endsInScheme(s) {
+		b.WriteString(zwsp) // a colon of ours may follow
+	}
 	return b.String()
+}
+
+// endsInScheme reports whether a colon after s would begin an address. To
+// Gitea 1.26 "http:" alone does: it then takes everything up to the end of
+// the next address on the line for the link, be that within code, and makes a
+// cross-reference of it.
+func endsInScheme(s string) bool {
+	for _, scheme := range []string{"http", "https", "ftp"} {
+		if n := len(s) - len(scheme); n >= 0 && strings.EqualFold(s[n:], scheme) {
+			return true
+		}
+	}
+	return false
 }
 
 // hashAt gives the length of the word at s[i:] if a forge would take it for a
@@ -214,7 +230,10 @@ func writeInert(b *strings.Builder, s string, i int, r rune) {
 		b.WriteByte('\\')
 		b.WriteRune(r)
 	case ':':
-		// Breaks "http://…" and ":emoji:".
+		if endsInScheme(s[:i]) {
+			b.WriteString(zwsp)
+		}
+		// Breaks "//…" off, and ":emoji:".
 		b.WriteByte(':')
 		if rest != "" && rest[0] != ' ' && (!isDigit(rest[0]) || i == 0 || !isDigit(s[i-1])) {
 			b.WriteString(zwsp)

@@ -34,7 +34,7 @@ func toHTML(t testing.TB, md string) string {
 var hostile = []string{
 	"", " ", "plain", "@ada", "@ops/oncall", " @ada ", "ada @", "#12", "see #12.", "#", "x #", "C#", "owner/repo#12", "!12", "!", "o/r!12",
 	"fixes #12", "closes o/r#3", "0123456", "deadbeefdeadbeefdeadbeefdeadbeefdeadbeef", "o/r@deadbeef", "x@y.example", "mailto:x@y.example",
-	"https://git.example/o/r/issues/12", "http://x", "www.example.com", "ftp://x.example/y", "<https://x.example>", "[a](https://x)", "![a](x)",
+	"https://git.example/o/r/issues/12", "http://x", "http: x", "http", "https:", "say ftp", "www.example.com", "ftp://x.example/y", "<https://x.example>", "[a](https://x)", "![a](x)",
 	"[a][b]", "[a]: x", "[^1]", "[[wiki]]", "[[a|b]]", "[ ] task", "[x]", ":tada:", ":+1:", ":100:", "a:b:c", "10:30", "ABC-123", "GH-12", "gh-12 x",
 	"/restart full_mcp_restart", "/attempt client_reconnect failed", "@playbook-bot restart full_mcp_restart", "\u200b/restart x", "\ufeff@ada",
 	"```", "````\n/restart x\n````", "~~~", "`", "``", "`a`", "` a", "a `", "a``b`c", "\\", "\\`", "a\\", "\\@ada", "&#64;ada", "&#35;12", "&lt;", "&", "&amp;amp;",
@@ -64,7 +64,7 @@ var live = map[string]*regexp.Regexp{
 	"reference": regexp.MustCompile(`[#!][0-9]`),
 	"commit":    regexp.MustCompile(`(?:^|[^0-9A-Za-z\x{200b}])[0-9a-fA-F]{7,64}(?:$|[^0-9A-Za-z\x{200b}])`),
 	"wiki":      regexp.MustCompile(`\[\[.*?\]\]`),
-	"address":   regexp.MustCompile(`(?i)://\S|www\.\w`),
+	"address":   regexp.MustCompile(`(?i)://\S|www\.\w|(?:https?|ftp):`),
 	"emoji":     regexp.MustCompile(`:[a-z+][-+\w]*:`),
 	"tracker":   regexp.MustCompile(`[A-Z]-[0-9]|(?i:gh-[0-9])`),
 }
@@ -197,7 +197,7 @@ func TestOperatorsLineStaysUsable(t *testing.T) {
 		{"duty phone: +49 30 5550100", "duty phone: +49 30 5550100"},
 		{"https://status.example/oncall?x=1", "<https://status.example/oncall?x=1>"},
 		{"@ops/duty or #12", `\@` + zwsp + "ops/duty or #" + zwsp + "12"},
-		{"https://x.example/#12", "https:" + zwsp + "//x.example/#" + zwsp + "12"},
+		{"https://x.example/#12", "https" + zwsp + ":" + zwsp + "//x.example/#" + zwsp + "12"},
 		{"<b>555</b>", "&lt;b&gt;555&lt;/b&gt;"},
 		{"- 5", `\- 5`},
 		{"1. 5", "1" + zwsp + ". 5"},

@@ -327,9 +327,11 @@ func textOf(s string) Text { return Text(cleanTo(s, maxText)) }
 func sentenceOf(s string) Words { return Words(cleanTo(s, maxWords)) }
 
 func texts(in []string) []Text {
-	out := make([]Text, len(in))
-	for i, s := range in {
-		out[i] = textOf(s)
+	out := make([]Text, 0, len(in))
+	for _, s := range in {
+		if t := textOf(s); t != "" {
+			out = append(out, t)
+		}
 	}
 	return out
 }
