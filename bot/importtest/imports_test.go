@@ -50,7 +50,7 @@ var table = map[string]row{
 	"bot/forge":        {never: []string{"os", "log", "database", "testing"}},
 	"bot/webhook":      {may: []string{"bot/forge"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/gitea", "bot/forge/forgetest"}},
 	"bot/store":        {may: []string{"bot/forge", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, never: []string{"testing"}, tests: []string{"bot/store/pgtest"}},
-	"bot":              {may: []string{"bot/command", "bot/comment", "bot/forge", "bot/store", "playbook", "templates"}, never: []string{"os", "testing", "database"}, tests: []string{"bot/golden", "bot/forge/gitea", "bot/forge/forgetest", "bot/webhook"}},
+	"bot":              {may: []string{"bot/command", "bot/comment", "bot/forge", "bot/store", "playbook", "templates"}, never: []string{"os", "testing", "database"}, tests: []string{"bot/golden", "bot/forge/gitea", "bot/forge/github", "bot/forge/forgetest", "bot/webhook"}},
 	"bot/golden":       {may: []string{"bot", "playbook", "templates", "golang.org/x/tools/txtar", "github.com/google/go-cmp"}, forTests: true},
 	"bot/mcp":          {may: []string{"playbook", "github.com/modelcontextprotocol/go-sdk", yaml}, never: []string{"database", "testing"}},
 	"bot/store/pgtest": {may: []string{"github.com/jackc/pgx/v5"}, forTests: true},
@@ -61,8 +61,8 @@ var table = map[string]row{
 	"bot/forge/internal/wire":         {may: []string{"bot/forge"}, never: []string{"os", "database", "testing"}},
 	"bot/forge/github":                {may: []string{"bot/forge", "bot/forge/internal/wire", "github.com/google/go-github/v62"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
 	"bot/forge/gitea":                 {may: []string{"bot/forge", "bot/forge/internal/wire", "code.gitea.io/sdk/gitea"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
-	"bot/forge/forgetest":             {may: []string{"bot/forge", "bot/webhook"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/gitea"}},
-	"bot/forge/forgetest/conformance": {may: []string{"bot/forge", "bot/forge/forgetest", "bot/forge/gitea", "code.gitea.io/sdk/gitea"}, forTests: true},
+	"bot/forge/forgetest":             {may: []string{"bot/forge", "bot/webhook"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/gitea", "bot/forge/github"}},
+	"bot/forge/forgetest/conformance": {may: []string{"bot/forge", "bot/forge/forgetest", "bot/forge/gitea", "code.gitea.io/sdk/gitea"}, tests: []string{"bot/forge/github", "github.com/google/go-github/v62"}, forTests: true},
 
 	"cmd/playbook-bot": {
 		may: []string{"bot", "playbook", "templates", "github.com/spf13/cobra", "github.com/caarlos0/env/v11", "golang.org/x/sync"},

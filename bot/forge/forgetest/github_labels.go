@@ -1,6 +1,7 @@
 package forgetest
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 )
@@ -44,11 +45,16 @@ func (r *hub) deleteLabel() (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// addLabels makes the labels that the repository lacks.
+// addLabels makes the labels that the repository lacks. Their names come in an
+// object, or bare.
 func (r *hub) addLabels() (int, any, error) {
 	var form struct{ Labels []string }
-	if err := r.decode(&form); err != nil {
+	var raw json.RawMessage
+	if err := r.decode(&raw); err != nil {
 		return 0, nil, err
+	}
+	if json.Unmarshal(raw, &form.Labels) != nil && json.Unmarshal(raw, &form) != nil {
+		return 0, nil, ErrInvalid
 	}
 	i, err := r.thread()
 	if err != nil {

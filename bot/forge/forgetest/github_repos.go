@@ -81,7 +81,7 @@ func (g *github) routeRepos() {
 	g.route("repo.by_name", "GET /repos/:owner/:name", scopeRepo, func(r *hub) (int, any, error) {
 		return http.StatusOK, g.repo(r.repo), nil
 	})
-	g.routes[len(g.routes)-1].kind = "repo.by_id"
+	g.routes[len(g.routes)-1].kind = "repo.by_id" // the form by id, added last
 	g.route("repo.edit", "PATCH /repos/:owner/:name", scopeRepo, (*hub).editRepo)
 	g.route("permission.read", "GET /repos/:owner/:name/collaborators/:login/permission", scopeRepo, (*hub).permission)
 }

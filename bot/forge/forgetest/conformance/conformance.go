@@ -1,10 +1,12 @@
-// Package conformance holds the facts about a Gitea server on which the bot
-// stands, each as a named test of the adapter against a server: the fake of
-// forgetest in every run of the tests, and a real Gitea where there is one.
-// A fact that holds for only one of the two is a fault of the fake.
+// Package conformance holds the facts about a forge on which the bot stands,
+// each as a named test of the adapter against a server: the dialects of the
+// fake of forgetest in every run of the tests, and a real Gitea where there is
+// one. A fact that holds for only one of fake and real server is a fault of the
+// fake; where the kinds of forge differ, Facts says so.
 package conformance
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -45,11 +47,87 @@ type Server struct {
 	// NewRepo makes a public, empty repository of Org with the rights of the
 	// roles. Each test has its own.
 	NewRepo func(t *testing.T) forge.Repo
+	// Adapter makes the adapter that is tested. nil: Gitea's.
+	Adapter func(AdapterConfig) (Adapter, error)
+	// People acts as an account by other means than the adapter. nil: by
+	// Gitea's SDK.
+	People func(t *testing.T, as Account) People
+	// Facts are those that differ from one kind of forge to another. The zero
+	// value is Gitea's.
+	Facts Facts
+}
+
+// Facts are what differs, each told as the difference from Gitea.
+type Facts struct {
+	// Page is how much a page of a listing holds at most; 0: 50.
+	Page int
+	// PagedThreads: the listing of a thread is paged too.
+	PagedThreads bool
+	// LongestText is the most characters of a comment; 0: no limit was found.
+	LongestText int
+	// SiteHasNoRight: a site administrator has no right on a repository by
+	// being one.
+	SiteHasNoRight bool
+	// WritersSeeStandings: a writer may read everybody's permission. Else a
+	// writer may read only their own, and it takes an administrator.
+	WritersSeeStandings bool
+	// OwnersNeedOrgScope: without the scope for organisations an owner passes
+	// for an administrator.
+	OwnersNeedOrgScope bool
+	// ArchiveRefusesAll: reactions and labels too.
+	ArchiveRefusesAll bool
+	// PlainLabels: the forge knows no exclusive labels; the adapter does.
+	PlainLabels bool
+}
+
+// Adapter is what the bot needs of a forge, and EnsureLabels.
+type Adapter interface {
+	Self(ctx context.Context) (forge.Account, error)
+	RepoByID(ctx context.Context, id int64) (forge.Repo, error)
+	RepoByName(ctx context.Context, owner, name string) (forge.Repo, error)
+	ReposOf(ctx context.Context, owner string) ([]forge.Repo, error)
+	AccountByLogin(ctx context.Context, login string) (forge.Account, error)
+	TeamMember(ctx context.Context, org, team, login string) (bool, error)
+	Issue(ctx context.Context, repo, number int64) (forge.Issue, error)
+	Comment(ctx context.Context, repo, id int64) (forge.Comment, error)
+	Comments(ctx context.Context, repo, number int64, since time.Time) ([]forge.Comment, error)
+	UpdatedIssues(ctx context.Context, repo int64, since time.Time, page int) ([]forge.Issue, bool, time.Time, error)
+	UpdatedComments(ctx context.Context, repo int64, since time.Time, page int) ([]forge.Comment, bool, time.Time, error)
+	Permission(ctx context.Context, repo int64, login string) (forge.Permission, int64, error)
+	CreateComment(ctx context.Context, repo, number int64, body string) (forge.Comment, error)
+	EditComment(ctx context.Context, repo, id int64, body string) error
+	DeleteComment(ctx context.Context, repo, id int64) error
+	React(ctx context.Context, repo, number int64, obj forge.Object, r forge.Reaction, on bool) error
+	SetLabels(ctx context.Context, repo, number int64, add, remove []string) error
+	EnsureLabels(ctx context.Context, repo int64, specs []forge.LabelSpec) error
+}
+
+// AdapterConfig is what an adapter of the suite is made of, as in the
+// adapters' own Config.
+type AdapterConfig struct {
+	BaseURL string
+	HTTP    *http.Client
+	Token   func() string
+	OnCall  func(kind string, status int, d time.Duration)
+	Now     func() time.Time
+}
+
+func newGitea(c AdapterConfig) (Adapter, error) {
+	return gitea.New(gitea.Config{BaseURL: c.BaseURL, HTTP: c.HTTP, Token: c.Token, OnCall: c.OnCall, Now: c.Now})
 }
 
 // Run runs the suite. Its tests are independent and leave their repositories
 // behind.
 func Run(t *testing.T, s Server) {
+	if s.Adapter == nil {
+		s.Adapter = newGitea
+	}
+	if s.People == nil {
+		s.People = func(t *testing.T, as Account) People { return giteaPeople(t, s.BaseURL, s.HTTP, as) }
+	}
+	if s.Facts.Page == 0 {
+		s.Facts.Page = 50
+	}
 	for _, group := range []map[string]func(*testing.T, *world){
 		threadFacts, commentFacts, standingFacts, renameFacts, refusalFacts, labelFacts,
 	} {
@@ -63,7 +141,7 @@ func Run(t *testing.T, s Server) {
 type world struct {
 	s    Server
 	repo forge.Repo
-	bot  *gitea.Client
+	bot  Adapter
 
 	mu    sync.Mutex
 	calls []string
@@ -78,9 +156,9 @@ func newWorld(t *testing.T, s Server) *world {
 }
 
 // adapter is the adapter with a role's token.
-func (w *world) adapter(t *testing.T, role Role) *gitea.Client {
+func (w *world) adapter(t *testing.T, role Role) Adapter {
 	t.Helper()
-	c, err := gitea.New(gitea.Config{
+	c, err := w.s.Adapter(AdapterConfig{
 		BaseURL: w.s.BaseURL, HTTP: w.s.HTTP,
 		Token: func() string { return w.s.Accounts[role].Token },
 		OnCall: func(kind string, _ int, _ time.Duration) {

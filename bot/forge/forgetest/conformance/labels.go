@@ -2,9 +2,8 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 	"testing"
-
-	sdk "code.gitea.io/sdk/gitea"
 
 	"playbook-bot/bot/forge"
 )
@@ -41,8 +40,7 @@ var labelFacts = map[string]func(*testing.T, *world){
 		n := w.open(t, Reader, "t", "b")
 		mustDo(t, w.bot.SetLabels(t.Context(), w.repo.ID, n, []string{"recovery/requested"}, nil))
 		for _, l := range w.repoLabels(t) {
-			_, err := w.api(t, Admin).DeleteLabel(w.repo.Owner, w.repo.Name, l.ID)
-			mustDo(t, err)
+			mustDo(t, w.people(t, Admin).DeleteLabel(w.repo, l.Name))
 		}
 		mustDo(t, w.bot.SetLabels(t.Context(), w.repo.ID, n, []string{"recovery/requested"}, nil))
 		w.wantLabels(t, n, "recovery/requested")
@@ -55,38 +53,27 @@ var labelFacts = map[string]func(*testing.T, *world){
 		for range 2 {
 			mustDo(t, w.adapter(t, Bot).EnsureLabels(t.Context(), w.repo.ID, specs))
 		}
-		got := map[string]*sdk.Label{}
-		for _, l := range w.repoLabels(t) {
-			if got[l.Name] != nil {
-				t.Errorf("%s was made twice", l.Name)
-			}
-			got[l.Name] = l
+		got := w.repoLabels(t)
+		slices.SortFunc(got, func(a, b forge.LabelSpec) int { return strings.Compare(a.Name, b.Name) })
+		want := []forge.LabelSpec{
+			{Name: "recovery-break-glass", Color: "b60205"},
+			{Name: "recovery/approved", Color: "0e8a16", Description: "A restart was approved", Exclusive: !w.s.Facts.PlainLabels},
 		}
-		a, b := got["recovery/approved"], got["recovery-break-glass"]
-		if a == nil || !a.Exclusive || a.Color != "0e8a16" || a.Description != "A restart was approved" {
-			t.Errorf("recovery/approved is %+v", a)
-		}
-		if b == nil || b.Exclusive || b.Color != "b60205" {
-			t.Errorf("recovery-break-glass is %+v", b)
+		if !slices.Equal(got, want) {
+			t.Errorf("labels %+v, want %+v", got, want)
 		}
 	},
 }
 
-func (w *world) repoLabels(t *testing.T) []*sdk.Label {
+func (w *world) repoLabels(t *testing.T) []forge.LabelSpec {
 	t.Helper()
-	list, _, err := w.api(t, Admin).ListRepoLabels(w.repo.Owner, w.repo.Name, sdk.ListLabelsOptions{})
-	mustDo(t, err)
-	return list
+	return get(w.people(t, Admin).Labels(w.repo))(t)
 }
 
 // label puts a person's label on an issue.
 func (w *world) label(t *testing.T, number int64, name string) {
 	t.Helper()
-	api := w.api(t, Admin)
-	l, _, err := api.CreateLabel(w.repo.Owner, w.repo.Name, sdk.CreateLabelOption{Name: name, Color: "#123456"})
-	mustDo(t, err)
-	_, _, err = api.AddIssueLabels(w.repo.Owner, w.repo.Name, number, sdk.IssueLabelsOption{Labels: []int64{l.ID}})
-	mustDo(t, err)
+	mustDo(t, w.people(t, Admin).Label(w.repo, number, name))
 }
 
 func (w *world) wantLabels(t *testing.T, number int64, want ...string) {
@@ -104,20 +91,7 @@ func (w *world) wantLabels(t *testing.T, number int64, want ...string) {
 // reactions are the bot's, sorted.
 func (w *world) reactions(t *testing.T, number int64, obj forge.Object) []string {
 	t.Helper()
-	var list []*sdk.Reaction
-	var err error
-	if obj.Kind == forge.ObjectComment {
-		list, _, err = w.api(t, Admin).GetIssueCommentReactions(w.repo.Owner, w.repo.Name, obj.ID)
-	} else {
-		list, _, err = w.api(t, Admin).ListIssueReactions(w.repo.Owner, w.repo.Name, number, sdk.ListIssueReactionsOptions{})
-	}
-	mustDo(t, err)
-	out := []string{}
-	for _, r := range list {
-		if r.User.UserName == w.s.Accounts[Bot].Login {
-			out = append(out, r.Reaction)
-		}
-	}
+	out := get(w.people(t, Admin).Reactions(w.repo, number, obj, w.s.Accounts[Bot].Login))(t)
 	slices.Sort(out)
 	return out
 }

@@ -26,9 +26,15 @@ var refusalFacts = map[string]func(*testing.T, *world){
 		refused(t, err, forge.ErrPermanent)
 		refused(t, w.bot.EditComment(t.Context(), w.repo.ID, id, "x"), forge.ErrPermanent)
 		get(w.bot.Comment(t.Context(), w.repo.ID, id))(t)
-		// Reactions and labels are not refused.
-		mustDo(t, w.bot.React(t.Context(), w.repo.ID, n, forge.Object{Kind: forge.ObjectComment, ID: id}, forge.ReactionSeen, true))
-		mustDo(t, w.bot.SetLabels(t.Context(), w.repo.ID, n, []string{"recovery/refused"}, nil))
+		reacting := w.bot.React(t.Context(), w.repo.ID, n, forge.Object{Kind: forge.ObjectComment, ID: id}, forge.ReactionSeen, true)
+		labelling := w.bot.SetLabels(t.Context(), w.repo.ID, n, []string{"recovery/refused"}, nil)
+		if w.s.Facts.ArchiveRefusesAll {
+			refused(t, reacting, forge.ErrPermanent)
+			refused(t, labelling, forge.ErrPermanent)
+			return
+		}
+		mustDo(t, reacting)
+		mustDo(t, labelling)
 	},
 	"ADeletedIssueIsNotFoundByAnyCall": func(t *testing.T, w *world) {
 		n := w.open(t, Reader, "t", "b")
@@ -38,7 +44,7 @@ var refusalFacts = map[string]func(*testing.T, *world){
 		refused(t, err, forge.ErrNotFound)
 		_, err = w.bot.Comment(t.Context(), w.repo.ID, id)
 		refused(t, err, forge.ErrNotFound)
-		// The server answers 500 to these two.
+		// Gitea answers 500 to these two.
 		_, err = w.bot.Comments(t.Context(), w.repo.ID, n, time.Time{})
 		refused(t, err, forge.ErrNotFound)
 		_, err = w.bot.CreateComment(t.Context(), w.repo.ID, n, "c")

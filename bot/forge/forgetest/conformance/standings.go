@@ -9,27 +9,50 @@ import (
 // standingFacts are about who may do what.
 var standingFacts = map[string]func(*testing.T, *world){
 	"PermissionIsTheAPIsWord": func(t *testing.T, w *world) {
+		site := forge.PermissionOwner
+		if w.s.Facts.SiteHasNoRight {
+			site = forge.PermissionRead // the repository is public
+		}
+		bot := w.bot
+		if w.s.Facts.OwnersNeedOrgScope {
+			p, _, err := bot.Permission(t.Context(), w.repo.ID, w.s.Accounts[Owner].Login)
+			mustDo(t, err)
+			if p != forge.PermissionAdmin {
+				t.Errorf("the owner without the scope: %s", p)
+			}
+			bot = w.adapter(t, Admin) // all scopes
+		}
 		for role, want := range map[Role]forge.Permission{
-			Site: forge.PermissionOwner, Owner: forge.PermissionOwner, Admin: forge.PermissionAdmin,
+			Site: site, Owner: forge.PermissionOwner, Admin: forge.PermissionAdmin,
 			Writer: forge.PermissionWrite, Reader: forge.PermissionRead,
 			Nobody: forge.PermissionRead, // the repository is public
 		} {
 			login := w.s.Accounts[role].Login
-			p, id, err := w.bot.Permission(t.Context(), w.repo.ID, login)
+			p, id, err := bot.Permission(t.Context(), w.repo.ID, login)
 			mustDo(t, err)
 			if account := get(w.bot.AccountByLogin(t.Context(), login))(t); p != want || id != account.ID {
 				t.Errorf("%s: %s for account %d, want %s for %d", role, p, id, want, account.ID)
 			}
 		}
 	},
-	"PermissionNeedsAnAdministratorsToken": func(t *testing.T, w *world) {
-		c := w.adapter(t, Writer)
-		_, _, err := c.Permission(t.Context(), w.repo.ID, w.s.Accounts[Reader].Login)
+	"NotEveryoneSeesPermissions": func(t *testing.T, w *world) {
+		reader := w.s.Accounts[Reader].Login
+		_, _, err := w.adapter(t, Nobody).Permission(t.Context(), w.repo.ID, reader)
 		refused(t, err, forge.ErrUnverified)
-		p, _, err := c.Permission(t.Context(), w.repo.ID, w.s.Accounts[Writer].Login)
+		writer := w.adapter(t, Writer)
+		p, _, err := writer.Permission(t.Context(), w.repo.ID, w.s.Accounts[Writer].Login)
 		mustDo(t, err)
 		if p != forge.PermissionWrite {
 			t.Errorf("about itself: %s", p)
+		}
+		p, _, err = writer.Permission(t.Context(), w.repo.ID, reader)
+		if !w.s.Facts.WritersSeeStandings {
+			refused(t, err, forge.ErrUnverified)
+			return
+		}
+		mustDo(t, err)
+		if p != forge.PermissionRead {
+			t.Errorf("about a reader: %s", p)
 		}
 	},
 	"ALoginOfNobodyIsNotFound": func(t *testing.T, w *world) {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	sdk "code.gitea.io/sdk/gitea"
-
 	"playbook-bot/bot/forge"
 )
 
@@ -33,40 +31,44 @@ var threadFacts = map[string]func(*testing.T, *world){
 		if i.Author.Login != w.s.Accounts[Reader].Login || !i.Author.Real() || i.OriginalAuthor != "" || i.CreatedAt.IsZero() {
 			t.Errorf("author %+v, originally %q, created %v", i.Author, i.OriginalAuthor, i.CreatedAt)
 		}
-		w.setState(t, Reader, n, sdk.StateClosed)
+		w.close(t, Reader, n)
 		if i := get(w.bot.Issue(t.Context(), w.repo.ID, n))(t); !i.Closed {
 			t.Error("a closed issue is read as open")
 		}
 	},
-	"AThreadIsListedWholeInOneCall": func(t *testing.T, w *world) {
-		const many = 55 // more than any page
+	"AThreadIsListedWhole": func(t *testing.T, w *world) {
+		many, want := w.s.Facts.Page+5, "comment.list" // however long the thread
+		if w.s.Facts.PagedThreads {
+			want = "comment.list comment.list"
+		}
 		n := w.open(t, Reader, "t", "b")
-		var want []int64
+		var ids []int64
 		for i := range many {
-			want = append(want, w.comment(t, Reader, n, fmt.Sprint("c", i)))
+			ids = append(ids, w.comment(t, Reader, n, fmt.Sprint("c", i)))
 		}
 		get(w.bot.Issue(t.Context(), w.repo.ID, n))(t)
-		var got []forge.Comment
-		calls := w.counted(func() { got = get(w.bot.Comments(t.Context(), w.repo.ID, n, time.Time{}))(t) })
-		ids := []int64{}
-		for _, c := range got {
-			ids = append(ids, c.ID)
+		var list []forge.Comment
+		calls := w.counted(func() { list = get(w.bot.Comments(t.Context(), w.repo.ID, n, time.Time{}))(t) })
+		got := []int64{}
+		for _, c := range list {
+			got = append(got, c.ID)
 			if c.Number != n {
 				t.Errorf("comment %d is of thread %d", c.ID, c.Number)
 			}
 		}
-		if !slices.Equal(ids, want) || calls != "comment.list" {
-			t.Errorf("%d ids by the calls %q, want %d by one", len(ids), calls, many)
+		if !slices.Equal(got, ids) || calls != want {
+			t.Errorf("%d ids by the calls %q, want %d by %q", len(got), calls, many, want)
 		}
 	},
-	"RepositoryCommentsComeInPagesOf50": func(t *testing.T, w *world) {
+	"RepositoryCommentsComeInPages": func(t *testing.T, w *world) {
+		full := w.s.Facts.Page
 		n := w.open(t, Reader, "t", "b")
-		for i := range 53 {
+		for i := range full + 3 {
 			w.comment(t, Reader, n, fmt.Sprint("c", i))
 		}
 		one, more, date, err := w.bot.UpdatedComments(t.Context(), w.repo.ID, time.Time{}, 1)
 		mustDo(t, err)
-		if len(one) != 50 || !more || date.IsZero() || one[0].Number != n {
+		if len(one) != full || !more || date.IsZero() || one[0].Number != n {
 			t.Errorf("page 1: %d comments, more %v, date %v", len(one), more, date)
 		}
 		two, _, _, err := w.bot.UpdatedComments(t.Context(), w.repo.ID, time.Time{}, 2)
@@ -80,7 +82,7 @@ var threadFacts = map[string]func(*testing.T, *world){
 	"UpdatedIssuesAreThoseOfEveryState": func(t *testing.T, w *world) {
 		open := w.open(t, Reader, "open", "b")
 		closed := w.open(t, Reader, "closed", "b")
-		w.setState(t, Reader, closed, sdk.StateClosed)
+		w.close(t, Reader, closed)
 		list, more, date, err := w.bot.UpdatedIssues(t.Context(), w.repo.ID, time.Time{}, 1)
 		mustDo(t, err)
 		numbers := map[int64]bool{}
