@@ -27,9 +27,30 @@ const Secret = "a secret of the golden conversations, 32+"
 // RepoName is where the scenarios take place.
 const RepoName = "ops/incidents"
 
+// Dialect is a kind of forge to play on.
+type Dialect struct {
+	// Hooks is its side of the intake; its name is the forge's.
+	Hooks webhook.Dialect
+	// Fake makes an empty fake of it.
+	Fake func(now func() time.Time) *forgetest.Forge
+	// Adapter makes the bot's side of it.
+	Adapter func(f *forgetest.Forge, token func() string, now func() time.Time) (bot.Forge, error)
+}
+
+// Gitea is where the scenarios play if nothing else is said.
+var Gitea = Dialect{
+	Hooks: gitea.Dialect{},
+	Fake:  forgetest.New,
+	Adapter: func(f *forgetest.Forge, token func() string, now func() time.Time) (bot.Forge, error) {
+		return gitea.New(gitea.Config{BaseURL: f.Host, HTTP: f.Client(), Token: token, Now: now})
+	},
+}
+
 // Parts is what a scenario's bot is assembled from.
 type Parts struct {
-	Forge  bot.Forge
+	Forge bot.Forge
+	// Hooks reads the forge's deliveries; nil: Gitea's.
+	Hooks  webhook.Dialect
 	Ledger bot.Ledger
 	Now    func() time.Time // nil: the wall clock
 	Settle time.Duration
@@ -54,8 +75,11 @@ func Assemble(sc *Scenario, p Parts) (*bot.Bot, http.Handler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if p.Hooks == nil {
+		p.Hooks = Gitea.Hooks
+	}
 	cfg := bot.Config{
-		Forges: map[string]bot.Forge{"gitea": p.Forge}, Ledger: p.Ledger, Playbook: pb, Renderer: r, Repositories: repos,
+		Forges: map[string]bot.Forge{p.Hooks.Name(): p.Forge}, Ledger: p.Ledger, Playbook: pb, Renderer: r, Repositories: repos,
 		Grants:  func() (playbook.Grants, error) { return grants, nil },
 		Secrets: func() []string { return []string{Secret} }, Owner: "golden", Now: p.Now,
 		Settle: p.Settle, SettleUnknown: p.Settle,
@@ -67,7 +91,7 @@ func Assemble(sc *Scenario, p Parts) (*bot.Bot, http.Handler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := webhook.New(webhook.Config{Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: cfg.Secrets, Accept: b.Accept, Log: b.Log})
+	h, err := webhook.New(webhook.Config{Dialects: []webhook.Dialect{p.Hooks}, Masters: cfg.Secrets, Accept: b.Accept, Log: b.Log})
 	return b, h, err
 }
 
@@ -118,6 +142,7 @@ type Fake struct {
 	parts Parts
 	login string
 	hurry bool
+	name  string // the forge's
 }
 
 // Hurry lets the next two acts fall into one second.
@@ -128,11 +153,18 @@ var (
 	_ Faker = (*Fake)(nil)
 )
 
-// NewFake makes the world of a scenario.
+// NewFake makes the world of a scenario, on Gitea.
 func NewFake(t testing.TB, sc *Scenario, change func(*bot.Config)) *Fake {
 	t.Helper()
-	w := &Fake{t: t, sc: sc, Clock: NewClock(), login: "playbook-bot"}
-	w.Forge = forgetest.New(w.Clock.Now)
+	return NewFakeOn(t, Gitea, sc, change)
+}
+
+// NewFakeOn makes the world of a scenario on another kind of forge. Where that
+// matters to it the scenario must be the one of Scenario.On.
+func NewFakeOn(t testing.TB, d Dialect, sc *Scenario, change func(*bot.Config)) *Fake {
+	t.Helper()
+	w := &Fake{t: t, sc: sc, Clock: NewClock(), login: "playbook-bot", name: d.Hooks.Name()}
+	w.Forge = d.Fake(w.Clock.Now)
 	t.Cleanup(w.Forge.Close)
 	w.Forge.AddUser(w.login)
 	owner := "ops"
@@ -151,14 +183,13 @@ func NewFake(t testing.TB, sc *Scenario, change func(*bot.Config)) *Fake {
 		}
 	}
 	w.Forge.AddCollaborator(RepoName, w.login, sc.BotPerm)
-	client, err := gitea.New(gitea.Config{BaseURL: w.Forge.Host, HTTP: w.Forge.Client(), Now: w.Clock.Now,
-		Token: func() string { return w.token() }})
+	client, err := d.Adapter(w.Forge, w.token, w.Clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.parts = Parts{Forge: client, Now: w.Clock.Now, Settle: time.Second, Change: change}
+	w.parts = Parts{Forge: client, Hooks: d.Hooks, Now: w.Clock.Now, Settle: time.Second, Change: change}
 	w.start()
-	w.Forge.AddRepoHook(RepoName, webhook.HookSecret(Secret, "gitea", webhook.ScopeRepo, w.Repo.ID))
+	w.Forge.AddRepoHook(RepoName, webhook.HookSecret(Secret, w.name, webhook.ScopeRepo, w.Repo.ID))
 	return w
 }
 
@@ -168,7 +199,9 @@ func (w *Fake) token() string {
 	if v, ok := tokens.Load(w); ok {
 		return v.(string)
 	}
-	v := w.Forge.Token(w.login)
+	// Roles by team take the organisation's scope, and on GitHub so does seeing
+	// who owns.
+	v := w.Forge.Token(w.login, append(slices.Clone(forgetest.BotScopes), "read:organization")...)
 	tokens.Store(w, v)
 	return v
 }
@@ -234,6 +267,10 @@ func (w *Fake) EditIssue(as string, number int64, body string) error {
 	return w.settle(w.Forge.EditIssue(as, RepoName, number, nil, &body))
 }
 
+func (w *Fake) EditTitle(as string, number int64, title string) error {
+	return w.settle(w.Forge.EditIssue(as, RepoName, number, &title, nil))
+}
+
 func (w *Fake) EditComment(as string, _, id int64, body string) error {
 	return w.settle(w.Forge.EditComment(as, id, body))
 }
@@ -260,7 +297,7 @@ func (w *Fake) Thread(number int64) ([]Post, error) {
 func (w *Fake) BotLogin() string { return w.login }
 
 func (w *Fake) Genuine(number int64, p Post) bool {
-	return bot.Genuine([]string{Secret}, "gitea", w.Repo.ID, number, p.Body)
+	return bot.Genuine([]string{Secret}, w.name, w.Repo.ID, number, p.Body)
 }
 
 func (w *Fake) End(number int64) (string, error) {
@@ -308,7 +345,7 @@ func (w *Fake) Import(as, original string, number int64, body string) error {
 // Sweep has the bot look for what it missed.
 func (w *Fake) Sweep() error {
 	w.Clock.Advance(30 * time.Second)
-	if err := w.Bot.Sweep(w.t.Context(), "gitea"); err != nil {
+	if err := w.Bot.Sweep(w.t.Context(), w.name); err != nil {
 		return err
 	}
 	return w.settle(nil)
@@ -326,7 +363,7 @@ func (w *Fake) Quiet(on bool) error {
 // LoseDatabase starts the bot anew with an empty database.
 func (w *Fake) LoseDatabase() error {
 	w.start()
-	if err := w.Bot.Sweep(context.WithoutCancel(w.t.Context()), "gitea"); err != nil {
+	if err := w.Bot.Sweep(context.WithoutCancel(w.t.Context()), w.name); err != nil {
 		return err
 	}
 	return w.settle(nil)

@@ -32,6 +32,7 @@ type World interface {
 	Open(as, title, body string) (number int64, err error)
 	Comment(as string, number int64, body string) error
 	EditIssue(as string, number int64, body string) error
+	EditTitle(as string, number int64, title string) error
 	EditComment(as string, number, id int64, body string) error
 	DeleteComment(as string, number, id int64) error
 	SetClosed(as string, number int64, closed bool) error
@@ -120,7 +121,7 @@ func Run(t *testing.T, w World, sc *Scenario) {
 			out = append(out, Step{Words: []string{"end"}, Text: end})
 		}
 	}
-	if *update {
+	if *update && !sc.copied {
 		if err := os.WriteFile(sc.Name, format(sc, out), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -156,6 +157,9 @@ func (p *player) act(st Step) error {
 	case "closes", "reopens":
 		return p.w.SetClosed(who, p.number, verb == "closes")
 	case "edits", "deletes":
+		if st.verb(2) == "title" {
+			return p.w.EditTitle(who, p.number, body)
+		}
 		if st.verb(2) == "issue" {
 			return p.w.EditIssue(who, p.number, body)
 		}

@@ -9,14 +9,19 @@
 //	repositories: ops/*
 //	bot: write
 //	fake only: moves the clock
+//	github: why it differs there
+//	github bot: triage
+//	github says: Gitea answered → GitHub answered
 //
-// All but people are optional; other lines are prose. Each section is a step,
+// All but people are optional; other lines are prose. A line that begins with
+// the name of another kind of forge is for the play on that one: the bot's
+// permission, or words that replace the wanted ones. Each section is a step,
 // in order:
 //
 //	-- rhea opens --               an issue with the body that follows
 //	-- rhea comments --
 //	-- adam edits comment 2 --     the second comment of the thread, the bot's counted
-//	-- adam edits issue --
+//	-- adam edits issue --, -- adam edits title --
 //	-- adam deletes comment 2 --
 //	-- adam closes --, -- adam reopens --
 //	-- advance 61m --              (fake only)
@@ -32,6 +37,7 @@ package golden
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/txtar"
@@ -47,8 +53,56 @@ type Scenario struct {
 	BotPerm string
 	// FakeOnly says why it cannot run on a real forge; empty: it can.
 	FakeOnly string
-	Playbook string
-	Steps    []Step
+	// Elsewhere is what differs on other kinds of forge, by their names.
+	Elsewhere map[string]Difference
+	Playbook  string
+	Steps     []Step
+
+	copied bool // made by On: its file is another's
+}
+
+// Difference is what a scenario has of its own on another kind of forge.
+type Difference struct {
+	Why, BotPerm string
+	// Says are pairs of wanted words and those that replace them.
+	Says []string
+}
+
+// On is the scenario as it plays on that kind of forge.
+func (sc *Scenario) On(forgeName string) *Scenario {
+	out := *sc
+	out.copied = true
+	d := sc.Elsewhere[forgeName]
+	if d.BotPerm != "" {
+		out.BotPerm = d.BotPerm
+	}
+	words := strings.NewReplacer(d.Says...)
+	out.Steps = slices.Clone(sc.Steps)
+	for i, st := range out.Steps {
+		if st.expectation() {
+			out.Steps[i].Text = words.Replace(st.Text)
+		}
+	}
+	return &out
+}
+
+// differ reads a line for another kind of forge.
+func (sc *Scenario) differ(key, value string) {
+	name, what, _ := strings.Cut(key, " ")
+	d := sc.Elsewhere[name]
+	switch what {
+	case "bot":
+		d.BotPerm = value
+	case "says":
+		old, new, _ := strings.Cut(value, " → ")
+		d.Says = append(d.Says, old, new)
+	default:
+		d.Why = value
+	}
+	if sc.Elsewhere == nil {
+		sc.Elsewhere = map[string]Difference{}
+	}
+	sc.Elsewhere[name] = d
 }
 
 // Person is an account and its permission on the repository.
@@ -96,6 +150,13 @@ func Parse(name string, data []byte) (*Scenario, error) {
 			sc.BotPerm = value
 		case "fake only":
 			sc.FakeOnly = value
+		case "github", "github bot", "github says":
+			sc.differ(key, value)
+		}
+	}
+	for forgeName, d := range sc.Elsewhere {
+		if d.Why == "" {
+			return nil, fmt.Errorf("%s: nothing says why it differs on %s", name, forgeName)
 		}
 	}
 	if len(sc.People) == 0 {
