@@ -107,6 +107,7 @@ type Bot struct {
 	roles     *roleCache
 	ready     sync.Map // forge name → struct{}
 	probes    probeLimits
+	pins      pins
 	// courtesies are reactions on their way; nothing but the end waits for them.
 	courtesies sync.WaitGroup
 }
@@ -193,7 +194,7 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	if e.Action == forge.ActionOther {
 		return OutcomeIgnored, nil
 	}
-	if !b.Repositories.Answers(e.Repo.Owner, e.Repo.Name) {
+	if !b.answersIn(e.Forge, e.Repo) {
 		b.Log.InfoContext(ctx, "not a repository of ours", "forge", e.Forge, "repo", e.Repo.ID, "delivery", e.Delivery)
 		return OutcomeElsewhere, nil
 	}

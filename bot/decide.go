@@ -41,7 +41,7 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		BreakGlass: playbook.BreakGlass{Requested: r.BreakGlass, Authorized: granted},
 		Standing:   lk.Standing, Actor: actor.Login, Request: r.ID, Now: tr.now,
 	})
-	if rung, ok := tr.b.Playbook.Rung(r.Action); ok && rung.Gated && a.Allowed && !tr.b.Repositories.Named(tr.repo.Owner, tr.repo.Name) {
+	if rung, ok := tr.b.Playbook.Rung(r.Action); ok && rung.Gated && a.Allowed && !tr.named() {
 		why := "gated rungs are approved only in repositories that the operator's REPOSITORIES names in full, not by a wildcard"
 		a.Allowed, a.Code = false, playbook.CodeClassMatrixDenied
 		a.Matrix = playbook.MatrixAnswer{Why: why}
@@ -78,12 +78,17 @@ func (tr *turn) grant(r *request) (playbook.Grant, bool) {
 	if !r.BreakGlass {
 		return playbook.Grant{}, false
 	}
-	grants, err := tr.b.Grants()
-	if err != nil {
-		tr.b.Log.ErrorContext(tr.ctx, "cannot read the break-glass grants; none is in force", "error", err)
-		return playbook.Grant{}, false
+	return tr.b.grantFor(tr.ctx, tr.t.Forge, tr.repo, tr.t.Number, r.Action, tr.now)
+}
+
+// named reports whether the repository is named in full: only there are gated
+// rungs approved, because whoever may create a repository is its admin.
+func (tr *turn) named() bool {
+	ok, err := tr.b.namedIn(tr.ctx, tr.t.Forge, tr.repo)
+	if err != nil && tr.err == nil {
+		tr.err = err
 	}
-	return grants.Match(tr.repo.Owner, tr.repo.Name, tr.t.Number, r.Action, tr.now)
+	return ok
 }
 
 // weigh asks the gate, and before it would approve a gated rung lists the

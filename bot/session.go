@@ -35,6 +35,8 @@ type session struct {
 	attested []playbook.Attempt
 	// verified are the bot's own records, restored from its signed answers.
 	verified map[forge.Object][]record
+	// elsewhere: the repository is none of ours.
+	elsewhere bool
 	// broken says why the open request no longer stands on the record.
 	broken string
 }
@@ -69,6 +71,11 @@ func (b *Bot) open(ctx context.Context, l *store.Lease) (*session, error) {
 			return s.gone(ctx)
 		}
 		return nil, s.postpone(ctx, err)
+	}
+	if !b.answersIn(t.Forge, s.repo) {
+		// The payload named a repository of ours; the forge calls it otherwise.
+		s.elsewhere = true
+		return s, nil
 	}
 	if s.old, err = decodeState(t.State); err != nil {
 		return nil, err
@@ -120,6 +127,8 @@ func (s *session) postpone(ctx context.Context, err error) error {
 // turn does one thing, and reports whether there may be another to do now.
 func (s *session) turn(ctx context.Context) (again bool, err error) {
 	switch {
+	case s.elsewhere:
+		return false, s.leave(ctx)
 	case s.st.Gone && !s.old.Gone:
 		for _, ev := range s.t.Events {
 			s.finish(ev, "the repository is gone")
@@ -144,6 +153,21 @@ func (s *session) turn(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	return s.event(ctx, s.t.Events[0])
+}
+
+// leave ends what waits in a thread of a repository that is none of ours,
+// and keeps its state as it is: it may become ours again.
+func (s *session) leave(ctx context.Context) error {
+	for _, ev := range s.t.Events {
+		s.finish(ev, "the repository is none of REPOSITORIES")
+	}
+	for _, a := range s.t.Open {
+		s.settle(a, store.AnswerDead, "the repository is none of REPOSITORIES")
+	}
+	if len(s.change.Finish)+len(s.change.Settle) == 0 {
+		return nil
+	}
+	return s.b.Ledger.Commit(ctx, s.lease, s.change)
 }
 
 // event handles the first waiting event. An error of the forge puts it off;

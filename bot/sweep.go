@@ -62,7 +62,7 @@ func (b *Bot) sweepRepos(ctx context.Context, name string) ([]forge.Repo, error)
 	var out []forge.Repo
 	seen := map[int64]bool{}
 	add := func(r forge.Repo) {
-		if !seen[r.ID] && b.Repositories.Answers(r.Owner, r.Name) {
+		if !seen[r.ID] && b.answersIn(name, r) {
 			seen[r.ID] = true
 			out = append(out, r)
 		}
@@ -96,10 +96,17 @@ func (b *Bot) matching(ctx context.Context, forgeName, item string) ([]forge.Rep
 	if name == "*" {
 		return b.Forges[forgeName].ReposOf(ctx, owner)
 	}
-	r, err := b.Forges[forgeName].RepoByName(ctx, owner, name)
+	id, err := b.pin(ctx, forgeName, owner, name)
 	if errors.Is(err, forge.ErrNotFound) {
 		b.Log.WarnContext(ctx, "a repository of REPOSITORIES is not there, or not for the bot to see", "forge", forgeName, "repository", item)
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.names.repo(ctx, forgeName, id)
+	if errors.Is(err, forge.ErrNotFound) {
+		return nil, nil // deleted since; who takes the name now is another
 	}
 	return []forge.Repo{r}, err
 }
@@ -347,25 +354,4 @@ func ParsePatterns(items []string) (Patterns, error) {
 		return nil, errors.New("no repository is named")
 	}
 	return out, nil
-}
-
-// Answers reports whether the bot speaks in the repository.
-func (p Patterns) Answers(owner, name string) bool {
-	for _, item := range p {
-		o, n, _ := strings.Cut(item, "/")
-		if strings.EqualFold(o, owner) && (n == "*" || strings.EqualFold(n, name)) {
-			return true
-		}
-	}
-	return false
-}
-
-// Named reports whether the repository is named in full.
-func (p Patterns) Named(owner, name string) bool {
-	for _, item := range p {
-		if strings.EqualFold(item, owner+"/"+name) {
-			return true
-		}
-	}
-	return false
 }

@@ -98,6 +98,12 @@ func (b *Bot) rest(ctx context.Context, failed bool) {
 // Drain works until no thread is due, in this goroutine: for replays and for
 // tests that move the clock themselves.
 func (b *Bot) Drain(ctx context.Context) error {
+	for name := range b.Forges {
+		if _, ok := b.ready.Load(name); !ok {
+			// Not to be reached is no error here either: work waits.
+			_ = b.meet(ctx, name)
+		}
+	}
 	for {
 		l, err := b.Ledger.Acquire(ctx, b.Owner, b.Lease)
 		if err != nil {
@@ -124,6 +130,9 @@ func (b *Bot) workOn(ctx context.Context, l *store.Lease) {
 		return
 	case err != nil && ctx.Err() == nil:
 		log.ErrorContext(ctx, "work on the thread stopped", "error", err)
+		if err := b.putOff(ctx, l); err != nil && !errors.Is(err, store.ErrFenced) {
+			log.ErrorContext(ctx, "cannot put the thread off", "error", err)
+		}
 	}
 	b.Fail("releasing")
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -132,6 +141,33 @@ func (b *Bot) workOn(ctx context.Context, l *store.Lease) {
 		log.ErrorContext(ctx, "cannot release the thread; its lease will end", "error", err)
 	}
 	b.Fail("released")
+}
+
+// putOff lets a thread whose work stopped on an error of our own, or of the
+// database, wait: released as it is, it would be due again at once, for ever.
+func (b *Bot) putOff(ctx context.Context, l *store.Lease) error {
+	t, err := b.Ledger.Load(ctx, l)
+	if err != nil {
+		return err
+	}
+	var c store.Change
+	if len(t.Open) > 0 {
+		a := t.Open[0]
+		a.NextAt, a.Tries = t.Now.Add(backoff(a.Tries, nil)), a.Tries+1
+		c.Settle = append(c.Settle, a)
+	} else if len(t.Events) > 0 && !t.Events[0].NextAt.After(t.Now) {
+		ev := t.Events[0]
+		end := store.EventEnd{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries + 1, NextAt: t.Now.Add(backoff(ev.Tries, nil)), Note: "internal error; the log says more"}
+		if end.Tries >= maxTries {
+			end.Status = store.EventDead
+			b.Observe(Observation{What: "dead"})
+		}
+		c.Finish = append(c.Finish, end)
+	} else if len(t.State) > 0 {
+		// Something that the clock alone made due.
+		c.State, c.Due, c.Open = t.State, t.Now.Add(time.Minute), true
+	}
+	return b.Ledger.Commit(ctx, l, c)
 }
 
 // turns works until nothing is left or due. Each turn loads afresh: what
@@ -177,11 +213,8 @@ func (b *Bot) connect(ctx context.Context) {
 		wg.Go(func() {
 			wait := 100 * time.Millisecond
 			for {
-				a, err := b.self(ctx, name)
+				err := b.meet(ctx, name)
 				if err == nil {
-					b.roles.resolve(ctx, name)
-					b.ready.Store(name, struct{}{})
-					b.Log.InfoContext(ctx, "connected", "forge", name, "account", a.Login, "account_id", a.ID)
 					b.checkRights(ctx, name)
 					return
 				}
@@ -195,6 +228,20 @@ func (b *Bot) connect(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// meet learns who the bot is on a forge, and what the names of the
+// configuration stand for there.
+func (b *Bot) meet(ctx context.Context, name string) error {
+	a, err := b.self(ctx, name)
+	if err != nil {
+		return err
+	}
+	b.roles.resolve(ctx, name)
+	b.pinAll(ctx, name)
+	b.ready.Store(name, struct{}{})
+	b.Log.InfoContext(ctx, "connected", "forge", name, "account", a.Login, "account_id", a.ID)
+	return nil
 }
 
 // Ready reports whether every forge has answered once, naming one that has

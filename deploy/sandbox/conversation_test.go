@@ -152,6 +152,10 @@ func (w *world) Comment(as string, number int64, body string) error {
 	return w.settle(err)
 }
 
+func (w *world) EditTitle(as string, number int64, title string) error {
+	return w.settle(w.repo.EditTitle(w.t.Context(), as, number, title))
+}
+
 func (w *world) EditIssue(as string, number int64, body string) error {
 	return w.settle(w.repo.EditIssue(w.t.Context(), as, number, "", body))
 }

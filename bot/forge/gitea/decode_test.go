@@ -53,12 +53,13 @@ func TestDecodeRecordedDeliveries(t *testing.T) {
 		"issues-assigned":                    {forge.ActionOther, 1, issue, alice, bob, false, ""},
 		"issues-closed":                      {forge.ActionClosed, 1, issue, bob, bob, false, ""},
 		"issues-edited-body":                 {forge.ActionEdited, 1, issue, bob, bob, false, "worker_restart"},
-		"issues-edited-title":                {forge.ActionEdited, 1, issue, bob, bob, false, "full_mcp_restart"},
-		"issues-label-updated":               {forge.ActionOther, 1, issue, alice, bob, false, ""},
-		"issues-opened-form":                 {forge.ActionOpened, 1, issue, bob, bob, false, "### Requested class"},
-		"issues-reopened":                    {forge.ActionReopened, 1, issue, bob, bob, false, ""},
-		"pr-comment-created":                 {forge.ActionCreated, 2, comment(140), bob, bob, true, "/restart worker_restart"},
-		"pull-request-opened":                {forge.ActionOpened, 2, forge.Object{Kind: forge.ObjectIssue, ID: 2}, bob, bob, true, "pr body"},
+		// A title's edit vouches for no text, so it names no author of one.
+		"issues-edited-title":  {forge.ActionEdited, 1, issue, bob, forge.Account{}, false, "full_mcp_restart"},
+		"issues-label-updated": {forge.ActionOther, 1, issue, alice, bob, false, ""},
+		"issues-opened-form":   {forge.ActionOpened, 1, issue, bob, bob, false, "### Requested class"},
+		"issues-reopened":      {forge.ActionReopened, 1, issue, bob, bob, false, ""},
+		"pr-comment-created":   {forge.ActionCreated, 2, comment(140), bob, bob, true, "/restart worker_restart"},
+		"pull-request-opened":  {forge.ActionOpened, 2, forge.Object{Kind: forge.ObjectIssue, ID: 2}, bob, bob, true, "pr body"},
 	}
 	list := recorded(t)
 	if len(list) != len(tests) {

@@ -83,6 +83,24 @@ func (p *payload) movedHere() bool {
 	return json.Unmarshal(p.Changes, &changes) == nil && present(changes.OldIssue)
 }
 
+// bodyEdited reports whether an edit changed the text itself.
+func (p *payload) bodyEdited() bool {
+	var changes struct {
+		Body json.RawMessage `json:"body"`
+	}
+	return json.Unmarshal(p.Changes, &changes) == nil && present(changes.Body)
+}
+
+// unattested takes the author out of an edit that did not change the body: a
+// title's, say. Such a delivery carries a text that somebody else may have
+// written last, and must not vouch for it.
+func (p *payload) unattested(ev forge.Event) forge.Event {
+	if ev.Action == forge.ActionEdited && !p.bodyEdited() {
+		ev.Author = forge.Account{}
+	}
+	return ev
+}
+
 // Decode reads a delivery's JSON, given the event its headers name. Events and
 // actions the bot does nothing about are forge.ActionOther, with the
 // repository where there is one. An error means that the delivery is
@@ -144,7 +162,7 @@ func (p *payload) comment(ev forge.Event) (forge.Event, error) {
 	case forge.ActionCreated, forge.ActionEdited, forge.ActionDeleted:
 		ev.Action = a
 	}
-	return ev, nil
+	return p.unattested(ev), nil
 }
 
 // issue fills in an event about an issue or pull request. Merging one is
@@ -180,7 +198,7 @@ func (p *payload) issue(ev forge.Event, event string) (forge.Event, error) {
 		// its words. It starts with no request.
 		ev.Sender = forge.Account{}
 	}
-	return ev, nil
+	return p.unattested(ev), nil
 }
 
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -280,6 +280,14 @@ func (r *Repo) EditIssue(ctx context.Context, as string, number int64, title, bo
 	})
 }
 
+// EditTitle changes an issue's title alone.
+func (r *Repo) EditTitle(ctx context.Context, as string, number int64, title string) error {
+	return r.do(ctx, as, fmt.Sprintf("edit the title of issue %d of", number), func(c *sdk.Client) error {
+		_, _, err := c.EditIssue(r.Org, r.Name, number, sdk.EditIssueOption{Title: title})
+		return err
+	})
+}
+
 // DeleteIssue implements World.
 func (r *Repo) DeleteIssue(ctx context.Context, as string, number int64) error {
 	return r.do(ctx, as, fmt.Sprintf("delete issue %d of", number), func(c *sdk.Client) error {
