@@ -284,6 +284,10 @@ func more(w world, out map[string]Answer) {
 		}}
 	out["altered"] = one(Section{Kind: KindAltered, Author: "ada", Post: "/restart full_mcp_restart target=mcp-search all clients 404"})
 	out["notice"] = one(Section{Kind: KindNotice, Title: "Too many questions", Text: "cursor-7 has had 10 answers here within the hour; commands wait until 04:00 UTC. Attempts are still recorded."})
+	out["notice-line"] = one(Section{Kind: KindNotice, Title: "⛔ Nobody endorses their own request", Text: "Somebody else with standing posts:", Post: "/endorse 41/1"})
+	deed := tried("client_reconnect", "failed", "ada", time.Minute)
+	deed.Kill, deed.Reason = true, "did pkill -9 mcp, then reconnected"
+	out["refused-contaminated"] = one(w.section(KindRefused, but(full1, func(q *request) { q.attempts = []playbook.Attempt{deed} })))
 	first := w.section(KindGoAhead, request{action: "session_reconnect", target: "search", by: "ada", standing: playbook.PermissionAdmin, bare: true})
 	second := with(w.section(KindApproved, but(full1, func(q *request) {
 		q.action, q.target, q.attempts = "rolling_mcp_restart", "search", []playbook.Attempt{tried("client_reconnect", "insufficient", "ada", 0)}

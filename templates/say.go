@@ -113,6 +113,18 @@ func (v *View) RankOf(action Text) string {
 	return ""
 }
 
+// Deed shows a manual process kill: the action as written, or, where the
+// action is a rung and the reason tells of the kill, the reason.
+func (v *View) Deed(e Evidence) string {
+	if _, rung := v.pb.Rung(string(e.Action)); rung && e.Reason != "" {
+		return "“" + inert(string(e.Reason), maxName) + "” (with " + codeSpan(string(e.Action), maxName) + ")"
+	}
+	return codeSpan(string(e.Action), maxName)
+}
+
+// Leads reports whether the text announces the line to post by itself.
+func (v *View) Leads() bool { return strings.HasSuffix(string(v.Text), ":") }
+
 // Spared reports whether something narrower than the request did it.
 func (v *View) Spared() bool {
 	by := v.RecoveredBy()
