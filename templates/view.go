@@ -200,7 +200,7 @@ func (v *View) Short() string {
 			"endorsement":       "an endorsement",
 			"attempt":           "a narrower attempt that did not help",
 			"break_glass_grant": "a break-glass grant",
-			"vouch":             "the request itself, posted again by its author",
+			"vouch":             "a repost of the request by its author",
 		}[s.What])
 		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
