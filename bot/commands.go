@@ -201,7 +201,7 @@ const unvouchedTitle = "✍️ Not done: nobody vouches for this text"
 // notYours answers a line about somebody else's request.
 func (tr *turn) notYours(r *request) {
 	tr.reaction = forge.ReactionConfused
-	sec := templates.Section{Kind: templates.KindNotYours, Open: r.ID, Reason: r.Requester.Login}
+	sec := templates.Section{Kind: templates.KindNotYours, Open: r.ID, Reason: r.Requester.Login, Taken: tr.taken()}
 	tr.fillFor(&sec, r)
 	tr.add(sec)
 	tr.logSaid = true
@@ -236,6 +236,9 @@ func (tr *turn) recovered(inv command.Invocation, r *request) {
 		return
 	}
 	sec.Open = r.ID
+	if ap := tr.st.Approval; ap != nil {
+		sec.ApprovedAt = ap.At
+	}
 	a, lk := tr.assess(r, false)
 	tr.end(r, a, lk, stateRecovered, sec)
 	tr.st.newIncident(tr.text.created, tr.order(tr.text.Object))
@@ -338,7 +341,7 @@ func (tr *turn) Endorse(inv command.Invocation) {
 			kind, reaction = templates.KindUndecided, forge.ReactionConfused
 		}
 		tr.reaction = reaction
-		sec := templates.Section{Kind: kind, Open: r.ID, Status: lk.status(), Forge: tr.t.Forge}
+		sec := templates.Section{Kind: kind, Open: r.ID, Actor: by.Login, Status: lk.status(), Forge: tr.t.Forge}
 		tr.publish(r, a, lk.Standing, sec, "")
 		return
 	}
@@ -386,7 +389,7 @@ func (tr *turn) Playbook(inv command.Invocation) {
 		tr.clearContamination(inv)
 		return
 	default:
-		sec := templates.Section{Kind: templates.KindHelp}
+		sec := templates.Section{Kind: templates.KindHelp, Help: helpRows()}
 		if r := tr.st.Request; r != nil {
 			sec.Open = r.ID
 			tr.fillFor(&sec, r)
@@ -396,6 +399,15 @@ func (tr *turn) Playbook(inv command.Invocation) {
 	if tr.reaction == "" {
 		tr.reaction = forge.ReactionApproved
 	}
+}
+
+// helpRows are the commands as help shows them: what one wants, and a line.
+func helpRows() []templates.HelpRow {
+	var rows []templates.HelpRow
+	for _, s := range command.Table {
+		rows = append(rows, templates.HelpRow{Want: s.Want, Post: s.Examples[0]})
+	}
+	return rows
 }
 
 // everyAttempt is the whole thread's log, of all incidents: for figures.

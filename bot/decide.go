@@ -180,7 +180,7 @@ func (tr *turn) findHelp(r *request, a playbook.Assessment, sec *templates.Secti
 			sec.Notify, r.Notified = tr.b.Playbook.Notify(), true
 		}
 	}
-	if a.Code == playbook.CodeBreakGlassNotAuthorized {
+	if a.BreakGlass.Requested && !a.BreakGlass.Authorized {
 		sec.Grant = fmt.Sprintf("%s#%d:%s@%s", tr.repo.FullName(), tr.t.Number, r.Action,
 			tr.now.Add(2*tr.b.Playbook.ApprovalTTL()).Truncate(time.Hour).Format(time.RFC3339))
 	}

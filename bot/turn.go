@@ -234,7 +234,7 @@ func (tr *turn) commit(ctx context.Context) error {
 	}
 	rejections := tr.rejections
 	if len(tr.sections) == 0 && len(rejections) > 0 {
-		tr.add(templates.Section{Kind: templates.KindUnreadable})
+		tr.add(templates.Section{Kind: templates.KindUnreadable, Taken: tr.taken()})
 		if tr.reaction == "" {
 			tr.reaction = forge.ReactionConfused
 		}

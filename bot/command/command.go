@@ -56,6 +56,8 @@ type Spec struct {
 	Name string
 	// Args is the arguments' synopsis, e.g. "ACTION [target=NAME] [reason…]".
 	Args string
+	// Want is what somebody who needs it wants, for help.
+	Want string
 	// Who may use it, in words.
 	Who     string
 	Summary string
@@ -88,6 +90,7 @@ const (
 var Table = []Spec{
 	{
 		Name: "restart", Args: "ACTION [target=NAME] [symptom=A,B] [reason…]",
+		Want:    "a restart",
 		Who:     "anyone who can comment; broad rungs need standing or an endorsement",
 		Summary: "Opens a request and answers approval, refusal, or the next rung.",
 		Examples: []string{
@@ -98,6 +101,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "attempt", Args: "ACTION OUTCOME [target=NAME] [reason…]",
+		Want:    "to log a try",
 		Who:     "anyone who can comment",
 		Summary: "Records one attempt; an open request is assessed again.",
 		Examples: []string{
@@ -108,6 +112,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "resolved", Args: "ACTION [note…]",
+		Want:     "to say it works",
 		Who:      "the requester, or an account with write; from others it is a record only",
 		Summary:  "Records an attempt that succeeded; ends the open request as recovered.",
 		Examples: []string{"/resolved capability_refresh tools are listed again"},
@@ -115,6 +120,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "recommend", Args: "[SYMPTOM…]",
+		Want:     "to know what to try",
 		Who:      "anyone who can comment",
 		Summary:  "Names the next rung to try and the ladder from there.",
 		Examples: []string{"/recommend transport_eof", "/recommend"},
@@ -122,6 +128,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "assess", Args: "ACTION [target=NAME]",
+		Want:     "only the gate's answer",
 		Who:      "anyone who can comment",
 		Summary:  "Gives the gate's answer without opening a request.",
 		Examples: []string{"/assess full_mcp_restart target=mcp-search"},
@@ -129,6 +136,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "break-glass", Args: "ACTION [target=NAME] reason…",
+		Want:     "to skip the log",
 		Who:      "anyone who can comment; counts only under the operator's grant, and never replaces standing",
 		Summary:  "Opens a request that skips the attempt log; the reason is mandatory.",
 		Examples: []string{"/break-glass full_mcp_restart registry gone, payments down"},
@@ -136,6 +144,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "endorse", Args: "REQUEST",
+		Want:     "to adopt a request",
 		Who:      "an account with standing that is not the requester",
 		Summary:  "Adopts the request of that id.",
 		Examples: []string{"/endorse 41/1"},
@@ -143,6 +152,7 @@ var Table = []Spec{
 	},
 	{
 		Name:     "withdraw",
+		Want:     "to take it back",
 		Who:      "the requester, or an account with write",
 		Summary:  "Takes the open request, or a standing approval, back.",
 		Examples: []string{"/withdraw"},
@@ -150,6 +160,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "probe", Args: "SERVER",
+		Want:     "the bot to try the first rungs itself",
 		Who:      "anyone who can comment; servers are named in the bot's configuration",
 		Summary:  "Has the bot try rungs 0 to 2 on an MCP server itself, and logs each as a verified attempt.",
 		Examples: []string{"/probe mcp-search"},
@@ -157,6 +168,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "playbook", Args: "[ladder|attempts|metrics|help]",
+		Want:     "the ladder, this thread's log, figures",
 		Who:      "anyone who can comment",
 		Summary:  "Shows the ladder; this thread's log with what counts and why; figures; help.",
 		Examples: []string{"/playbook", "/playbook ladder", "/playbook attempts", "/playbook metrics", "/playbook help"},
@@ -164,6 +176,7 @@ var Table = []Spec{
 	},
 	{
 		Name: "playbook", Args: "clear-contamination reason…",
+		Want:     "to lift the mark of a manual kill",
 		Who:      "an account with admin",
 		Summary:  "Lifts the mark that a manual process kill left; audited.",
 		Examples: []string{"/playbook clear-contamination host checked, no stray process left"},

@@ -23,7 +23,7 @@ func parse(t *testing.T, line string) Invocation {
 
 func TestExamplesParseWithoutAProblem(t *testing.T) {
 	for _, s := range Table {
-		if len(s.Examples) == 0 || s.Summary == "" || s.Who == "" || s.Run == nil || s.args == nil {
+		if len(s.Examples) == 0 || s.Summary == "" || s.Want == "" || s.Who == "" || s.Run == nil || s.args == nil {
 			t.Errorf("/%s: the row is not complete", s.Name)
 		}
 		for _, e := range s.Examples {
