@@ -34,7 +34,7 @@ type config struct {
 	DatabaseURL     string        `env:"DATABASE_URL" secret:"yes" envDefault:"sqlite:data/playbook-bot.db" help:"sqlite:PATH, or postgres://USER:PASSWORD@HOST/NAME for several replicas"`
 	DatabaseURLFile string        `env:"DATABASE_URL_FILE"`
 	Listen          string        `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"HOST:PORT for deliveries, /healthz and /readyz; put a TLS proxy before it where the way from the forge is not private"`
-	AdminListen     string        `env:"ADMIN_LISTEN" help:"HOST:PORT for /healthz, /readyz and what else is for operators only"`
+	AdminListen     string        `env:"ADMIN_LISTEN" help:"HOST:PORT for /metrics, /healthz and /readyz; for operators only, so not to be reached from outside"`
 	PublicURL       string        `env:"PUBLIC_URL" help:"address at which the forge reaches LISTEN; shown by hook-secret, default http://LISTEN"`
 	PlaybookFile    string        `env:"PLAYBOOK_FILE" help:"your own playbook instead of the embedded mcp-scoped-recovery; --playbook goes before it"`
 	TemplatesDir    string        `env:"TEMPLATES_DIR" help:"directory whose *.md.tmpl files replace the embedded answers of the same name"`

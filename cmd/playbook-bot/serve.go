@@ -19,6 +19,7 @@ import (
 	"playbook-bot/bot"
 	"playbook-bot/bot/forge"
 	"playbook-bot/bot/forge/gitea"
+	"playbook-bot/bot/metrics"
 	"playbook-bot/bot/store"
 	"playbook-bot/bot/webhook"
 	"playbook-bot/playbook"
@@ -101,15 +102,17 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 
 // service is the bot with what stands around it in a process.
 type service struct {
-	s    *settings
-	bot  *bot.Bot
-	db   store.Store
-	hook http.Handler
-	log  *slog.Logger
+	s       *settings
+	bot     *bot.Bot
+	db      store.Store
+	hook    http.Handler
+	metrics *metrics.Metrics
+	log     *slog.Logger
 }
 
 func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db store.Store, log *slog.Logger) (*service, error) {
-	client, err := s.giteaClient(nil)
+	m := metrics.New(metrics.Config{Version: version(), Playbook: p, Source: db, Log: log})
+	client, err := s.giteaClient(func(c *gitea.Config) { c.OnCall = m.Calls("gitea") })
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +122,19 @@ func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db sto
 		Grants: s.Grants, Secrets: s.Secrets, Owner: processName(), Workers: s.Workers,
 		Lease: s.Lease, RequestTimeout: s.RequestTimeout, Settle: s.Settle, SettleUnknown: s.SettleProxy,
 		SweepInterval: s.SweepInterval, NoLabels: !s.Labels, NoReactions: !s.Reactions, Log: log, Fail: failpoint(),
+		Observe: m.Observe,
 	})
 	if err != nil {
 		return nil, err
 	}
 	hook, err := webhook.New(webhook.Config{
 		Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: s.Secrets, Literals: s.Hooks(),
-		Accept: b.Accept, Log: log,
+		Accept: m.Accepting(b.Accept), OnDelivery: m.Delivery, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &service{s: s, bot: b, db: db, hook: hook, log: log}, nil
+	return &service{s: s, bot: b, db: db, hook: hook, metrics: m, log: log}, nil
 }
 
 // processName names this process among the owners of leases. The random part
@@ -173,6 +177,9 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	working.Go(func() { v.prune(ctx) })
+	if v.s.AdminListen != "" {
+		working.Go(func() { v.metrics.Watch(ctx) })
+	}
 
 	err = nil
 	select {
@@ -245,6 +252,8 @@ type listener struct {
 func (v *service) listen() ([]listener, error) {
 	intake := http.NewServeMux()
 	intake.Handle("/webhook/", v.hook)
+	admin := http.NewServeMux()
+	admin.Handle("GET /metrics", v.metrics.Handler(func() bool { ok, _ := v.bot.Ready(); return ok }))
 	health := func(mux *http.ServeMux) *http.ServeMux {
 		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
 		mux.HandleFunc("GET /readyz", v.ready)
@@ -256,7 +265,7 @@ func (v *service) listen() ([]listener, error) {
 		mux        *http.ServeMux
 	}{
 		{"LISTEN", v.s.Listen, health(intake)},
-		{"ADMIN_LISTEN", v.s.AdminListen, health(http.NewServeMux())},
+		{"ADMIN_LISTEN", v.s.AdminListen, health(admin)},
 	} {
 		if l.addr == "" {
 			continue
