@@ -37,7 +37,9 @@ type Forge interface {
 	// Permission answers for a login, with the id of the account it answered
 	// for: a login may have changed hands.
 	Permission(ctx context.Context, repo int64, login string) (forge.Permission, int64, error)
-	// CreateComment is not idempotent: an error may come after it took effect.
+	// CreateIssue and CreateComment are not idempotent: an error may come after
+	// they took effect.
+	CreateIssue(ctx context.Context, repo int64, title, body string) (forge.Issue, error)
 	CreateComment(ctx context.Context, repo, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, repo, id int64, body string) error
 	DeleteComment(ctx context.Context, repo, id int64) error

@@ -39,6 +39,28 @@ func (c *Client) CreateComment(ctx context.Context, repoID, number int64, body s
 	return out, nil
 }
 
+// CreateIssue opens an issue by the bot's own account. It is as little
+// idempotent as CreateComment: an error with Ambiguous set may come after the
+// issue was stored.
+func (c *Client) CreateIssue(ctx context.Context, repoID int64, title, body string) (forge.Issue, error) {
+	what := wire.Write("issue.create", "open an issue in repository %d", repoID)
+	if strings.TrimSpace(title) == "" || body == "" {
+		return forge.Issue{}, &forge.Error{Op: what.Op, Kind: forge.ErrPermanent}
+	}
+	var issue *sdk.Issue
+	ex, e, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
+		issue, _, err = t.api.CreateIssue(t.owner(), t.name(), sdk.CreateIssueOption{Title: title, Body: body})
+		return err
+	})
+	if err != nil {
+		return forge.Issue{}, err
+	}
+	if ex.Status != http.StatusCreated || issue == nil || issue.Index <= 0 {
+		return forge.Issue{}, nonsense(what, ex)
+	}
+	return toIssue(issue, e), nil
+}
+
 // EditComment replaces a comment's body.
 func (c *Client) EditComment(ctx context.Context, repoID, id int64, body string) error {
 	what := wire.Write("comment.edit", "edit comment %d of repository %d", id, repoID)

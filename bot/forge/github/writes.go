@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	sdk "github.com/google/go-github/v62/github"
@@ -37,6 +38,31 @@ func (c *Client) CreateComment(ctx context.Context, repoID, number int64, body s
 	out, _ := toComment(&comment)
 	out.Number = number
 	return out, nil
+}
+
+// issueText is what an issue is made of.
+type issueText struct {
+	Title string `json:"title"`
+	Body  string `json:"body"`
+}
+
+// CreateIssue opens an issue by the bot's own account. It is as little
+// idempotent as CreateComment: an error with Ambiguous set may come after the
+// issue was stored.
+func (c *Client) CreateIssue(ctx context.Context, repoID int64, title, body string) (forge.Issue, error) {
+	what := wire.Write("issue.create", "open an issue in repository %d", repoID)
+	if strings.TrimSpace(title) == "" || body == "" {
+		return forge.Issue{}, &forge.Error{Op: what.Op, Kind: forge.ErrPermanent}
+	}
+	var issue sdk.Issue
+	ex, _, err := c.onRepo(ctx, repoID, request{what, http.MethodPost, inRepo(repoID, "issues"), issueText{title, body}, &issue})
+	if err != nil {
+		return forge.Issue{}, err
+	}
+	if ex.Status != http.StatusCreated || issue.GetNumber() <= 0 {
+		return forge.Issue{}, nonsense(what, ex)
+	}
+	return toIssue(&issue), nil
 }
 
 // EditComment replaces a comment's body.

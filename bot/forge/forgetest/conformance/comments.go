@@ -36,6 +36,22 @@ var commentFacts = map[string]func(*testing.T, *world){
 			}
 		}
 	},
+	"AnIssueIsOpenedByTheBotsOwnAccount": func(t *testing.T, w *world) {
+		body := "### Requested class\n\nfull_mcp_restart\n\n  \n<!-- playbook-bot-filed:1 key=a -->"
+		i := get(w.bot.CreateIssue(t.Context(), w.repo.ID, "Restart request", body))(t)
+		read := get(w.bot.Issue(t.Context(), w.repo.ID, i.Number))(t)
+		for name, got := range map[string]forge.Issue{"opened": i, "read back": read} {
+			if got.Body != body || got.Title != "Restart request" || got.Author.Login != w.s.Accounts[Bot].Login || got.CreatedAt.IsZero() || got.Closed {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+		list, _, _, err := w.bot.UpdatedIssues(t.Context(), w.repo.ID, i.CreatedAt, 1)
+		if err != nil || !slices.ContainsFunc(list, func(o forge.Issue) bool { return o.Number == i.Number && o.Body == body }) {
+			t.Errorf("the listing does not hold it: %+v, %v", list, err)
+		}
+		_, err = w.bot.CreateIssue(t.Context(), w.repo.ID, " ", body)
+		refused(t, err, forge.ErrPermanent)
+	},
 	"AnAnswerTakesTwoCalls": func(t *testing.T, w *world) {
 		n := w.open(t, Reader, "t", "b")
 		id := w.comment(t, Reader, n, "/restart x")

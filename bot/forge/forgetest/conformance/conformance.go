@@ -94,6 +94,7 @@ type Adapter interface {
 	UpdatedIssues(ctx context.Context, repo int64, since time.Time, page int) ([]forge.Issue, bool, time.Time, error)
 	UpdatedComments(ctx context.Context, repo int64, since time.Time, page int) ([]forge.Comment, bool, time.Time, error)
 	Permission(ctx context.Context, repo int64, login string) (forge.Permission, int64, error)
+	CreateIssue(ctx context.Context, repo int64, title, body string) (forge.Issue, error)
 	CreateComment(ctx context.Context, repo, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, repo, id int64, body string) error
 	DeleteComment(ctx context.Context, repo, id int64) error
