@@ -259,6 +259,7 @@ func (a *installations) locate(ctx context.Context, repo int64) (forge.Repo, err
 	if err != nil {
 		return forge.Repo{}, err
 	}
+	status := 0
 	for _, in := range list {
 		as, err := a.token(ctx, in)
 		if errors.Is(err, forge.ErrUnverified) {
@@ -269,6 +270,7 @@ func (a *installations) locate(ctx context.Context, repo int64) (forge.Repo, err
 		}
 		r, _, err := a.c.readRepo(ctx, func() (identity, error) { return as, nil }, what, inRepo(repo))
 		if errors.Is(err, forge.ErrNotFound) {
+			status = http.StatusNotFound
 			continue
 		}
 		if err != nil {
@@ -277,5 +279,5 @@ func (a *installations) locate(ctx context.Context, repo int64) (forge.Repo, err
 		a.setHome(repo, r.OwnerID)
 		return r, nil
 	}
-	return forge.Repo{}, &forge.Error{Op: what.Op, Kind: forge.ErrNotFound}
+	return forge.Repo{}, &forge.Error{Op: what.Op, Status: status, Kind: forge.ErrNotFound, FromForge: status != 0}
 }

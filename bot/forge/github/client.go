@@ -265,7 +265,7 @@ func (c *Client) onRepo(ctx context.Context, id int64, r request) (ex *wire.Exch
 	before := as.key
 	_, rerr := c.RepoByID(ctx, id)
 	if errors.Is(rerr, forge.ErrNotFound) {
-		return ex, 0, &forge.Error{Op: r.Op, Status: ex.Status, Kind: forge.ErrUnverified, FromForge: true}
+		return ex, 0, &forge.Error{Op: r.Op, Status: http.StatusNotFound, Kind: forge.ErrUnverified, FromForge: true}
 	}
 	if rerr != nil {
 		return ex, 0, rerr

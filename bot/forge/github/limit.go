@@ -71,7 +71,7 @@ func (l *limits) note(key string, ex *wire.Exchange, now time.Time) time.Duratio
 	if ex.Status/100 == 2 {
 		h.strikes = 0
 	}
-	if until := now.Add(rest); until.After(h.until) {
+	if until := now.Add(rest); rest > 0 && until.After(h.until) {
 		h.until = until
 	}
 	if l.byID == nil {
