@@ -108,6 +108,7 @@ type Bot struct {
 	names     *nameCache
 	roles     *roleCache
 	ready     sync.Map // forge name → struct{}
+	setbacks  setbacks
 	probes    probeLimits
 	pins      pins
 	// courtesies are reactions on their way; nothing but the end waits for them.

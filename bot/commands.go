@@ -95,6 +95,9 @@ func (tr *turn) bare(q request, kind templates.Kind, reaction forge.Reaction) {
 			sec.Kind, reaction = templates.KindRefused, forge.ReactionRefused
 		}
 		if a.Code == playbook.CodeStandingUnknown {
+			if tr.holdOn(lk) {
+				return
+			}
 			sec.Kind, reaction = templates.KindUndecided, forge.ReactionConfused
 			sec.Status, sec.Forge = lk.status(), tr.t.Forge
 		}
@@ -171,11 +174,11 @@ func (tr *turn) mine() bool {
 	if !tr.vouch() {
 		return false
 	}
-	if !tr.mayAct(tr.ctx, tr.text.author) {
-		tr.notYours(tr.st.Request)
-		return false
+	may, lk := tr.mayAct(tr.ctx, tr.text.author)
+	if !may && !tr.holdOn(lk) {
+		tr.notYours(tr.st.Request, lk)
 	}
-	return true
+	return may
 }
 
 // vouch reports whether the text may lend its author's standing, and asks for
@@ -199,9 +202,12 @@ func (tr *turn) vouch() bool {
 const unvouchedTitle = "✍️ Not done: nobody vouches for this text"
 
 // notYours answers a line about somebody else's request.
-func (tr *turn) notYours(r *request) {
+func (tr *turn) notYours(r *request, lk look) {
 	tr.reaction = forge.ReactionConfused
 	sec := templates.Section{Kind: templates.KindNotYours, Open: r.ID, Reason: r.Requester.Login, Taken: tr.taken()}
+	if lk.Err != nil {
+		sec.Because = "your permission could not be read, and request " + r.ID + " is somebody else's; post it again in a while"
+	}
 	tr.fillFor(&sec, r)
 	tr.add(sec)
 	tr.logSaid = true
@@ -328,8 +334,7 @@ func (tr *turn) Endorse(inv command.Invocation) {
 		tr.endBroken()
 		return
 	}
-	if a.Code == playbook.CodeStandingUnknown && lk.passing() && tr.now.Sub(tr.ev.ReceivedAt) < undecidedAfter {
-		tr.err = &waitError{d: tr.b.Settle}
+	if a.Code == playbook.CodeStandingUnknown && tr.holdOn(lk) {
 		return
 	}
 	if !a.Matrix.Allowed {
@@ -441,6 +446,9 @@ func (tr *turn) clearContamination(inv command.Invocation) {
 	}
 	lk := tr.standing(tr.ctx, tr.text.author, true)
 	if lk.Standing.Permission < playbook.PermissionAdmin {
+		if tr.holdOn(lk) {
+			return
+		}
 		tr.reaction = forge.ReactionRefused
 		why := "It takes `admin` on this repository."
 		if lk.Err != nil {

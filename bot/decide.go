@@ -120,8 +120,7 @@ func (tr *turn) judge(r *request, key string) {
 	if tr.err != nil {
 		return
 	}
-	if a.Code == playbook.CodeStandingUnknown && lk.passing() && tr.ev.ID != 0 && tr.now.Sub(tr.ev.ReceivedAt) < undecidedAfter {
-		tr.err = &waitError{d: time.Second}
+	if a.Code == playbook.CodeStandingUnknown && tr.holdOn(lk) {
 		return
 	}
 	if tr.broken != "" {
@@ -129,6 +128,18 @@ func (tr *turn) judge(r *request, key string) {
 		return
 	}
 	tr.rule(r, a, lk, key)
+}
+
+// holdOn has the turn come again in a moment where a standing could not be read
+// and may be read then: an error is no denial. It is false when the text has
+// waited long enough for its first answer, or would by then.
+func (tr *turn) holdOn(lk look) bool {
+	wait := max(time.Second, lk.wait())
+	if !lk.passing() || tr.ev.ID == 0 || tr.now.Add(wait).Sub(tr.ev.ReceivedAt) > undecidedAfter {
+		return false
+	}
+	tr.err = &waitError{d: wait}
+	return true
 }
 
 // rule writes the verdict into the state and makes its section.
@@ -152,7 +163,7 @@ func (tr *turn) rule(r *request, a playbook.Assessment, lk look, key string) {
 	case a.Code == playbook.CodeStandingUnknown:
 		r.Verdict = verdictUndecided
 		if r.Undecided == nil {
-			r.Undecided = &undecided{Next: tr.now.Add(undecidedEvery), Until: tr.now.Add(undecidedUntil)}
+			r.Undecided = &undecided{Next: tr.now.Add(max(undecidedEvery, lk.wait())), Until: tr.now.Add(undecidedUntil)}
 		}
 		sec.Kind, sec.Status, sec.Until = templates.KindUndecided, lk.status(), r.Undecided.Until
 		sec.Forge = tr.t.Forge

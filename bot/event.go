@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -22,6 +23,19 @@ const (
 	// behind its primary) before it is taken for deleted.
 	notYet = 3
 )
+
+// lasting reports whether an object is gone for good: by the forge's own word
+// (410), or because it is still not found after several tries.
+func lasting(err error, tries int) bool {
+	var fe *forge.Error
+	if errors.As(err, &fe) && fe.Status == http.StatusGone {
+		return true
+	}
+	return errors.Is(err, forge.ErrNotFound) && tries >= notYet
+}
+
+// gone reports whether the forge says that there is no such object (any more).
+func gone(err error) bool { return errors.Is(err, forge.ErrNotFound) || lasting(err, 0) }
 
 // handle does what an event asks for. Opened and created are taken once for
 // ever; every other action is only a hint to look.
@@ -49,12 +63,16 @@ func (s *session) handle(ctx context.Context, ev store.Event) error {
 func (s *session) created(ctx context.Context, ev store.Event) error {
 	if known, err := s.lookup(ctx, ev.Object); err != nil {
 		return err
-	} else if known != nil {
+	} else if known != nil && !known.data.Unread {
 		s.finish(ev, "known already")
 		return s.commit(ctx)
 	}
 	t, err := s.fetch(ctx, ev.Object)
-	if errors.Is(err, forge.ErrNotFound) && (ev.Tries >= notYet || s.deletionWaits(ev.Object)) {
+	if lasting(err, ev.Tries) || errors.Is(err, forge.ErrNotFound) && s.waits(ev.Object, forge.ActionDeleted) {
+		// Not for ever: a replica far behind its primary says the same. The
+		// sweep brings the text back if it is seen after all.
+		s.objects[ev.Object] = &object{dirty: true, data: objectData{Unread: true},
+			Object: store.Object{Object: ev.Object, Author: ev.Author, Deleted: true}}
 		s.finish(ev, "deleted before it was read")
 		return s.commit(ctx)
 	}
@@ -98,10 +116,34 @@ func (s *session) ownWords(ctx context.Context, ev store.Event, t text) (runs, c
 	return runs, counts, err
 }
 
-func (s *session) deletionWaits(o forge.Object) bool {
-	return slices.ContainsFunc(s.t.Events, func(e store.Event) bool {
-		return e.Object == o && e.Action == forge.ActionDeleted
-	})
+// waits reports whether an event about an object is still to be handled.
+func (s *session) waits(o forge.Object, a forge.Action) bool {
+	return slices.ContainsFunc(s.t.Events, func(e store.Event) bool { return e.Object == o && e.Action == a })
+}
+
+// unheard follows a hint about a text whose creation was not handled: it is
+// on its way, and says more than this hint; or it was missed, and nobody
+// vouches for the text, unless an earlier delivery did before it could be read.
+func (s *session) unheard(ctx context.Context, ev store.Event, t text, known *object) error {
+	if s.waits(ev.Object, opening(t)) {
+		s.finish(ev, "its creation is still to come")
+		return s.commit(ctx)
+	}
+	if known == nil && ev.Source == store.SourceDelivery && s.now.Sub(ev.ReceivedAt) < lateDelivery {
+		return &waitError{d: time.Second}
+	}
+	ev.Source = store.SourceSweep
+	if known != nil && t.unedited() {
+		sha := bodySHA(t.body)
+		attested, err := s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, sha)
+		if err != nil {
+			return err
+		}
+		if attested {
+			ev.Source, ev.BodySHA, ev.Sender = store.SourceDelivery, sha, t.author
+		}
+	}
+	return s.created(ctx, ev)
 }
 
 // edited reads a text again. Commands never run here.
@@ -111,7 +153,7 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 		return err
 	}
 	t, err := s.fetch(ctx, ev.Object)
-	if errors.Is(err, forge.ErrNotFound) {
+	if gone(err) {
 		return s.deleted(ctx, ev)
 	}
 	if err != nil {
@@ -120,12 +162,8 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 	if t.author.ID == s.self.ID {
 		return s.tampered(ctx, ev, t.body)
 	}
-	if known == nil {
-		// Its creation was missed: then this is the first anyone knows of it,
-		// and no delivery vouches for it.
-		found := ev
-		found.Source = store.SourceSweep
-		return s.created(ctx, found)
+	if known == nil || known.data.Unread {
+		return s.unheard(ctx, ev, t, known)
 	}
 	tr := s.newTurn(ev, t, s.read(t, t.updated))
 	tr.object = known
@@ -190,7 +228,7 @@ func (s *session) deleted(ctx context.Context, ev store.Event) error {
 	if _, err := s.fetch(ctx, ev.Object); err == nil {
 		s.finish(ev, "it still stands")
 		return s.commit(ctx)
-	} else if !errors.Is(err, forge.ErrNotFound) {
+	} else if !gone(err) {
 		return err
 	}
 	if known.Author.ID == s.self.ID {

@@ -181,7 +181,11 @@ func (tr *turn) evidence(r *request, own bool) {
 		tr.nothingFlips(r, a, lk)
 		return
 	}
-	if !own || !tr.mayAct(tr.ctx, tr.text.author) {
+	may, who := tr.mayAct(tr.ctx, tr.text.author)
+	if !may && tr.holdOn(who) {
+		return
+	}
+	if !own || !may {
 		if !tr.triggerless() {
 			sec := templates.Section{Kind: templates.KindWouldAllow, Taken: tr.taken(), Open: r.ID, Post: restartLine(r.Action, r.Target)}
 			tr.fill(&sec, a)

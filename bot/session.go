@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"playbook-bot/bot/forge"
@@ -35,8 +36,8 @@ type session struct {
 	attested []playbook.Attempt
 	// verified are the bot's own records, restored from its signed answers.
 	verified map[forge.Object][]record
-	// elsewhere: the repository is none of ours.
-	elsewhere bool
+	// over says why nothing more is to be said in the thread.
+	over string
 	// broken says why the open request no longer stands on the record.
 	broken string
 }
@@ -48,47 +49,58 @@ type object struct {
 	dirty bool
 }
 
-// open loads a thread that is in hand.
+// open loads a thread that is in hand. The session is there even where an
+// error is: then it only serves to put off what is due.
 func (b *Bot) open(ctx context.Context, l *store.Lease) (*session, error) {
 	t, err := b.Ledger.Load(ctx, l)
 	if err != nil {
 		return nil, fmt.Errorf("load the thread: %w", err)
 	}
-	f, ok := b.Forges[t.Forge]
-	if !ok {
-		return nil, fmt.Errorf("no forge %q is configured", t.Forge)
-	}
-	s := &session{b: b, forge: f, lease: l, t: t, objects: map[forge.Object]*object{}, now: b.Now().UTC()}
+	s := &session{b: b, lease: l, t: t, repo: t.Repo, objects: map[forge.Object]*object{}, now: b.Now().UTC()}
 	if !t.Now.IsZero() {
 		// One clock for all replicas, and the one that wake-ups are set by.
 		s.now = t.Now.UTC()
 	}
-	if s.self, err = b.self(ctx, t.Forge); err != nil {
-		return nil, s.postpone(ctx, err)
-	}
-	if s.repo, err = b.names.repo(ctx, t.Forge, t.Repo.ID); err != nil {
-		if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrPermanent) {
-			return s.gone(ctx)
-		}
-		return nil, s.postpone(ctx, err)
-	}
-	if !b.answersIn(t.Forge, s.repo) {
-		// The payload named a repository of ours; the forge calls it otherwise.
-		s.elsewhere = true
-		return s, nil
-	}
 	if s.old, err = decodeState(t.State); err != nil {
-		return nil, err
+		return s, err
 	}
 	s.st = s.old.clone()
 	for _, row := range t.Records {
 		o := &object{Object: row}
 		if err := decodeObject(row.Data, &o.data); err != nil {
-			return nil, err
+			return s, err
 		}
 		s.objects[row.Object] = o
 	}
-	return s, nil
+	f, ok := b.Forges[t.Forge]
+	if !ok {
+		return s, fmt.Errorf("no forge %q is configured", t.Forge)
+	}
+	s.forge = f
+	if s.self, err = b.self(ctx, t.Forge); err != nil {
+		return s, err
+	}
+	return s, s.locate(ctx)
+}
+
+// locate finds out what the thread's repository is called, and whether the
+// bot answers there: a payload's word for it was enough to take an event in,
+// and no more.
+func (s *session) locate(ctx context.Context) error {
+	repo, gone, err := s.b.names.repo(ctx, s.t.Forge, s.t.Repo.ID)
+	switch {
+	case gone:
+		s.over = "the repository is gone"
+		return nil
+	case err != nil:
+		return err
+	}
+	s.repo = repo
+	if !s.b.answersIn(s.t.Forge, repo) {
+		// The payload named a repository of ours; the forge calls it otherwise.
+		s.over = "the repository is none of REPOSITORIES"
+	}
+	return nil
 }
 
 func decodeObject(raw []byte, d *objectData) error {
@@ -101,79 +113,115 @@ func decodeObject(raw []byte, d *objectData) error {
 	return nil
 }
 
-// gone is the session of a thread whose repository is no more: it only ends
-// what waits.
-func (s *session) gone(context.Context) (*session, error) {
-	var err error
-	if s.old, err = decodeState(s.t.State); err != nil {
-		return nil, err
+// endAll ends whatever is open or waits in a thread of which nothing more is
+// to be said.
+func (s *session) endAll(ctx context.Context) (again bool, err error) {
+	for _, ev := range s.t.Events {
+		s.finish(ev, s.over)
 	}
-	s.st = s.old.clone()
-	s.st.end("gone")
+	for _, a := range s.t.Open {
+		s.settle(a, store.AnswerDead, s.over)
+	}
+	if err := s.endRequest(store.Event{}, "ended", "gone"); err != nil {
+		return false, err
+	}
 	s.st.Gone = true
-	return s, nil
+	return len(s.t.Events) > 0, s.commit(ctx)
 }
 
-// postpone puts the thread's first event off because of err, and reports it.
+// postpone leaves the thread alone for a while after an error that is no
+// single event's: all that would be due is put off, or the thread would be
+// claimed again at once, over and over.
 func (s *session) postpone(ctx context.Context, err error) error {
-	if len(s.t.Events) == 0 || ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, store.ErrFenced) {
 		return err
 	}
-	ev := s.t.Events[0]
-	end := store.EventEnd{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries, NextAt: s.now.Add(backoff(ev.Tries, err))}
-	return errors.Join(err, s.b.Ledger.Commit(ctx, s.lease, store.Change{Finish: []store.EventEnd{end}}))
+	at := s.now.Add(s.b.setbacks.next(s.t.ID, err))
+	var c store.Change
+	if len(s.t.Open) > 0 {
+		if a := s.t.Open[0]; a.NextAt.Before(at) {
+			a.NextAt = at
+			c.Settle = append(c.Settle, a)
+		}
+	}
+	if len(s.t.Events) > 0 {
+		if ev := s.t.Events[0]; ev.NextAt.Before(at) {
+			c.Finish = append(c.Finish, store.EventEnd{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries, NextAt: at})
+		}
+	}
+	switch {
+	case s.old == nil: // it cannot be read, and stays as it is
+		c.State, c.Due, c.Open = s.t.State, at, true
+	case s.t.State != nil:
+		if due := s.old.due(s.b.Playbook.RequestTTL()); !due.IsZero() && due.Before(at) {
+			c.State, c.Due, c.Open = s.t.State, at, s.old.Request != nil || s.old.Approval != nil
+		}
+	}
+	return errors.Join(err, s.b.Ledger.Commit(ctx, s.lease, c))
+}
+
+// setbacks counts the errors in a row of each thread.
+type setbacks struct {
+	mu sync.Mutex
+	m  map[int64]int
+}
+
+// maxSetback is the longest wait after an error of this kind: it may be the
+// forge's outage, after whose end nobody should wait for long.
+const maxSetback = 5 * time.Minute
+
+// next is how long to leave a thread alone after one more error.
+func (b *setbacks) next(thread int64, err error) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.m == nil {
+		b.m = map[int64]int{}
+	}
+	n := b.m[thread]
+	b.m[thread]++
+	var fe *forge.Error
+	if errors.As(err, &fe) && fe.RetryAfter > 0 {
+		return fe.RetryAfter
+	}
+	return min(time.Second<<min(n, 20), maxSetback)
+}
+
+func (b *setbacks) clear(thread int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.m, thread)
 }
 
 // turn does one thing, and reports whether there may be another to do now.
 func (s *session) turn(ctx context.Context) (again bool, err error) {
 	switch {
-	case s.elsewhere:
-		return false, s.leave(ctx)
-	case s.st.Gone && !s.old.Gone:
-		for _, ev := range s.t.Events {
-			s.finish(ev, "the repository is gone")
-		}
-		for _, a := range s.t.Open {
-			s.settle(a, store.AnswerDead, "the repository is gone")
-		}
-		return false, s.commit(ctx)
+	case s.over != "":
+		return s.endAll(ctx)
 	case len(s.t.Open) > 0:
 		// An answer being posted holds back all that comes after it in this
 		// thread: people must not read answers in another order than theirs.
 		return s.deliver(ctx, s.t.Open[0])
-	case s.t.State == nil:
-		return true, s.coldLoad(ctx)
+	case s.t.State == nil && len(s.t.Events) > 0:
+		return s.event(ctx, s.t.Events[0], s.coldLoad)
 	case s.needsEffects():
 		return true, s.effects(ctx)
 	}
 	if ran, err := s.timers(ctx); ran || err != nil {
 		return true, err
 	}
-	if len(s.t.Events) == 0 || s.t.Events[0].NextAt.After(s.now) {
+	if len(s.t.Events) == 0 {
 		return false, nil
 	}
-	return s.event(ctx, s.t.Events[0])
+	return s.event(ctx, s.t.Events[0], s.handle)
 }
 
-// leave ends what waits in a thread of a repository that is none of ours,
-// and keeps its state as it is: it may become ours again.
-func (s *session) leave(ctx context.Context) error {
-	for _, ev := range s.t.Events {
-		s.finish(ev, "the repository is none of REPOSITORIES")
+// event does something about the first waiting event. An error of the forge
+// puts it off; what always fails is dead after ten tries.
+func (s *session) event(ctx context.Context, ev store.Event, do func(context.Context, store.Event) error) (bool, error) {
+	if ev.NextAt.After(s.now) {
+		return false, nil
 	}
-	for _, a := range s.t.Open {
-		s.settle(a, store.AnswerDead, "the repository is none of REPOSITORIES")
-	}
-	if len(s.change.Finish)+len(s.change.Settle) == 0 {
-		return nil
-	}
-	return s.b.Ledger.Commit(ctx, s.lease, s.change)
-}
-
-// event handles the first waiting event. An error of the forge puts it off;
-// what always fails is dead after ten tries.
-func (s *session) event(ctx context.Context, ev store.Event) (bool, error) {
-	err := s.handle(ctx, ev)
+	err := do(ctx, ev)
 	var wait *waitError
 	switch {
 	case err == nil:
@@ -337,10 +385,11 @@ func (s *session) standing(ctx context.Context, a forge.Account, fresh bool) loo
 }
 
 // mayAct reports whether an account may act on somebody else's request: the
-// requester, or who has write.
-func (s *session) mayAct(ctx context.Context, a forge.Account) bool {
+// requester, or who has write. Where that cannot be read, the look says why.
+func (s *session) mayAct(ctx context.Context, a forge.Account) (bool, look) {
 	if s.st.Request != nil && s.st.Request.Requester.ID == a.ID {
-		return true
+		return true, look{}
 	}
-	return s.standing(ctx, a, false).Standing.Permission >= playbook.PermissionWrite
+	lk := s.standing(ctx, a, false)
+	return lk.Standing.Permission >= playbook.PermissionWrite, lk
 }

@@ -38,6 +38,15 @@ func (l look) passing() bool {
 	return l.Err != nil && (errors.Is(l.Err, forge.ErrRetry) || l.status() == 401)
 }
 
+// wait is how long the forge asks to be left alone.
+func (l look) wait() time.Duration {
+	var e *forge.Error
+	if errors.As(l.Err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
 type standingKey struct {
 	forge   string
 	repo    int64
@@ -213,6 +222,8 @@ type nameCache struct {
 	b  *Bot
 	mu sync.Mutex
 	m  map[standingKey]cachedRepo
+	// missing counts the answers in a row that there is no such repository.
+	missing map[standingKey]int
 }
 
 type cachedRepo struct {
@@ -222,29 +233,41 @@ type cachedRepo struct {
 
 const nameAge = 10 * time.Minute
 
-func newNameCache(b *Bot) *nameCache { return &nameCache{b: b, m: map[standingKey]cachedRepo{}} }
+func newNameCache(b *Bot) *nameCache {
+	return &nameCache{b: b, m: map[standingKey]cachedRepo{}, missing: map[standingKey]int{}}
+}
 
-// repo asks the forge for a repository's name, at most every ten minutes. A
-// payload's word for it is not taken: who knows one repository's hook secret
-// could claim to be another.
-func (c *nameCache) repo(ctx context.Context, forgeName string, id int64) (forge.Repo, error) {
+// repo asks the forge for a repository's name, at most every ten minutes, and
+// again where the name known is none of ours: a repository may just have been
+// renamed into them. A payload's word for it is not taken: who knows one
+// repository's hook secret could claim to be another. gone is true where the
+// forge has said often enough that there is no such repository.
+func (c *nameCache) repo(ctx context.Context, forgeName string, id int64) (r forge.Repo, gone bool, err error) {
 	key := standingKey{forge: forgeName, repo: id}
 	now := c.b.Now()
 	c.mu.Lock()
 	hit, ok := c.m[key]
 	c.mu.Unlock()
-	if ok && now.Sub(hit.at) < nameAge && !now.Before(hit.at) {
-		return hit.repo, nil
+	if ok && now.Sub(hit.at) < nameAge && !now.Before(hit.at) && c.b.answersIn(forgeName, hit.repo) {
+		return hit.repo, false, nil
 	}
-	r, err := c.b.Forges[forgeName].RepoByID(ctx, id)
+	r, err = c.b.Forges[forgeName].RepoByID(ctx, id)
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrPermanent) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		gone = lasting(err, c.missing[key])
+		c.missing[key]++
+		return r, gone, err
+	}
 	if err != nil {
-		return forge.Repo{}, err
+		return r, false, err
 	}
 	if err := c.b.Ledger.SaveRepo(ctx, forgeName, r); err != nil {
-		return forge.Repo{}, err
+		return r, false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.missing, key)
 	c.m[key] = cachedRepo{r, now}
-	return r, nil
+	return r, false, nil
 }

@@ -127,6 +127,10 @@ type objectData struct {
 	Commands bool `json:"commands,omitempty"`
 	// Ran: its commands were carried out, or are never to be.
 	Ran bool `json:"ran,omitempty"`
+	// Unread: the text's event ended without the text being read (dead, or not
+	// to be found), so that its commands were not carried out; if it comes
+	// again, they are.
+	Unread bool `json:"unread,omitempty"`
 	// Form as it stood in an issue's body.
 	Form *comment.Form `json:"form,omitempty"`
 	// Old are the records of earlier versions, newest last, at most 20.

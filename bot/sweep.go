@@ -104,8 +104,8 @@ func (b *Bot) matching(ctx context.Context, forgeName, item string) ([]forge.Rep
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.names.repo(ctx, forgeName, id)
-	if errors.Is(err, forge.ErrNotFound) {
+	r, gone, err := b.names.repo(ctx, forgeName, id)
+	if gone {
 		return nil, nil // deleted since; who takes the name now is another
 	}
 	return []forge.Repo{r}, err

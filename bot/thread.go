@@ -3,7 +3,6 @@ package bot
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -19,25 +18,23 @@ import (
 // restores records, requests and what was answered, and decides nothing anew:
 // commands without a valid answer become found events, which run only under
 // the rule for texts without a delivery.
-func (s *session) coldLoad(ctx context.Context) error {
+func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 	i, err := s.forge.Issue(ctx, s.t.Repo.ID, s.t.Number)
-	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrPermanent) {
-		for _, ev := range s.t.Events {
-			s.finish(ev, "the thread is gone")
-		}
-		s.st.Gone = true
-		return s.commit(ctx)
+	if lasting(err, ev.Tries) {
+		s.over = "the thread is gone"
+		_, err := s.endAll(ctx)
+		return err
 	}
 	if err != nil {
-		return s.postpone(ctx, err)
+		return err
 	}
+	issue := issueText(i)
 	var comments []forge.Comment
 	if i.Comments > 0 || !s.opens() {
 		if comments, err = s.forge.Comments(ctx, s.t.Repo.ID, s.t.Number, time.Time{}); err != nil {
-			return s.postpone(ctx, err)
+			return err
 		}
 	}
-	issue := issueText(i)
 	s.st.Closed = issue.closed
 	texts := []text{issue}
 	for _, c := range comments {
@@ -264,6 +261,8 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 		case err != nil:
 			return err
 		case t.author.ID == s.self.ID || known == nil && t.ID > upTo:
+		case known == nil && s.waits(t.Object, forge.ActionCreated):
+			// It comes after this one, as what was written after it does.
 		case known == nil && s.now.Sub(t.created) < lateDelivery:
 			return &waitError{d: time.Second}
 		case known == nil:
@@ -272,7 +271,9 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 				return err
 			}
 			unknown = append(unknown, late...)
-		case known.BodySHA != bodySHA(t.body):
+		case t.updated.Before(known.UpdatedAt):
+			// A replica behind its primary: what is stored is newer.
+		case known.BodySHA != bodySHA(t.body) || known.Deleted:
 			if err := s.reread(ctx, known, t); err != nil {
 				return err
 			}
@@ -298,7 +299,7 @@ func (s *session) unread(ctx context.Context, t text) ([]store.Incoming, error) 
 		return nil, err
 	}
 	o := s.take(t, s.read(t, t.created), t.rights() && (attested || t.unedited()))
-	o.data.Ran = true
+	o.data.Unread = true
 	return nil, nil
 }
 
@@ -309,6 +310,12 @@ func (s *session) recheck(ctx context.Context, listed map[forge.Object]bool) err
 		switch {
 		case o.Deleted || listed[o.Object.Object] || o.Author.ID == s.self.ID:
 		case o.Kind == forge.ObjectComment:
+			// A listing may come from a replica that does not have it yet.
+			if _, err := s.fetch(ctx, o.Object.Object); err == nil {
+				continue
+			} else if !gone(err) {
+				return err
+			}
 			s.strike(o)
 			s.basis(o, nil)
 		case s.restsOn(o):
@@ -338,6 +345,9 @@ func (s *session) reread(ctx context.Context, o *object, t text) error {
 	}
 	r := s.read(t, t.updated)
 	s.retake(o, t, r, attested && t.rights())
+	if o.data.Unread {
+		o.BodySHA = [32]byte{} // for the sweep to find, so that its commands are carried out
+	}
 	s.basis(o, &r)
 	return nil
 }

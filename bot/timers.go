@@ -86,10 +86,11 @@ func (s *session) lookAgain(ctx context.Context) error {
 	case tr.err != nil || a.Code == playbook.CodeStandingUnknown:
 		s.reset()
 		r = s.st.Request
-		r.Undecided.Next = s.now.Add(undecidedEvery)
-		if r.Undecided.Next.After(r.Undecided.Until) {
+		if last := r.Undecided.Next; last.Add(undecidedEvery).After(r.Undecided.Until) {
 			// Looked for long enough; the next one to ask is looked at afresh.
 			r.Undecided = nil
+		} else {
+			r.Undecided.Next = s.now.Add(max(undecidedEvery, lk.wait()))
 		}
 		return s.commit(ctx)
 	case tr.broken != "":

@@ -130,9 +130,6 @@ func (b *Bot) workOn(ctx context.Context, l *store.Lease) {
 		return
 	case err != nil && ctx.Err() == nil:
 		log.ErrorContext(ctx, "work on the thread stopped", "error", err)
-		if err := b.putOff(ctx, l); err != nil && !errors.Is(err, store.ErrFenced) {
-			log.ErrorContext(ctx, "cannot put the thread off", "error", err)
-		}
 	}
 	b.Fail("releasing")
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -143,33 +140,6 @@ func (b *Bot) workOn(ctx context.Context, l *store.Lease) {
 	b.Fail("released")
 }
 
-// putOff lets a thread whose work stopped on an error of our own, or of the
-// database, wait: released as it is, it would be due again at once, for ever.
-func (b *Bot) putOff(ctx context.Context, l *store.Lease) error {
-	t, err := b.Ledger.Load(ctx, l)
-	if err != nil {
-		return err
-	}
-	var c store.Change
-	if len(t.Open) > 0 {
-		a := t.Open[0]
-		a.NextAt, a.Tries = t.Now.Add(backoff(a.Tries, nil)), a.Tries+1
-		c.Settle = append(c.Settle, a)
-	} else if len(t.Events) > 0 && !t.Events[0].NextAt.After(t.Now) {
-		ev := t.Events[0]
-		end := store.EventEnd{ID: ev.ID, Status: store.EventWaiting, Tries: ev.Tries + 1, NextAt: t.Now.Add(backoff(ev.Tries, nil)), Note: "internal error; the log says more"}
-		if end.Tries >= maxTries {
-			end.Status = store.EventDead
-			b.Observe(Observation{What: "dead"})
-		}
-		c.Finish = append(c.Finish, end)
-	} else if len(t.State) > 0 {
-		// Something that the clock alone made due.
-		c.State, c.Due, c.Open = t.State, t.Now.Add(time.Minute), true
-	}
-	return b.Ledger.Commit(ctx, l, c)
-}
-
 // turns works until nothing is left or due. Each turn loads afresh: what
 // another worker, or a delivery, wrote meanwhile is part of it.
 func (b *Bot) turns(ctx context.Context, l *store.Lease) error {
@@ -177,16 +147,28 @@ func (b *Bot) turns(ctx context.Context, l *store.Lease) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s, err := b.open(ctx, l)
-		if err != nil {
-			return err
-		}
-		again, err := s.turn(ctx)
+		again, err := b.oneTurn(ctx, l)
 		if err != nil || !again {
 			return err
 		}
 	}
 	return nil
+}
+
+// oneTurn does one thing in a thread. Whatever fails in it and is nobody's
+// to try again puts the thread off.
+func (b *Bot) oneTurn(ctx context.Context, l *store.Lease) (again bool, err error) {
+	s, err := b.open(ctx, l)
+	if err == nil {
+		again, err = s.turn(ctx)
+	}
+	switch {
+	case err == nil:
+		b.setbacks.clear(l.Thread.ID)
+	case s != nil:
+		err = s.postpone(ctx, err)
+	}
+	return again, err
 }
 
 // heartbeat keeps all leases of this process alive.
