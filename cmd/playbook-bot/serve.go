@@ -292,7 +292,8 @@ func (v *service) server(h http.Handler) *http.Server {
 		WriteTimeout:      20 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+		// A panic in a handler is told nowhere else.
+		ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelWarn),
 	}
 }
 
