@@ -37,6 +37,10 @@ type Ledger interface {
 	OpenThreads(ctx context.Context, forgeName string, repo int64) ([]store.ThreadRef, error)
 	FindThread(ctx context.Context, forgeName string, repo, number int64) (*store.Thread, error)
 	KnownObjects(ctx context.Context, forgeName string, repo int64, objs []forge.Object) (map[forge.Object]store.Known, error)
+	ClaimFiling(ctx context.Context, c store.FilingClaim) (f store.Filing, claimed bool, err error)
+	ReclaimFiling(ctx context.Context, f store.Filing, ttl time.Duration) (out store.Filing, ok bool, err error)
+	SettleFiling(ctx context.Context, f store.Filing) (bound bool, err error)
+	VoidFiling(ctx context.Context, key string) error
 	Meta(ctx context.Context, key string) (string, error)
 	SetMeta(ctx context.Context, key, value string) error
 	SaveRepo(ctx context.Context, forgeName string, r forge.Repo) error

@@ -49,6 +49,7 @@ var tables = []table{
 	{name: "answers", columns: columns("thread:i key:t body:t trigger_kind:t trigger_id:i account:i low:v status:t after_id:i " +
 		"deadline:i next_at:i tries:i comment_id:i created_at:i note:t")},
 	{name: "audit", columns: columns("thread:i chain:i seq:i at:i entry:b prev:b hash:b")},
+	{name: "filings", columns: columns("key:t forge:t repo:i account:i nth:i kind:t number:i object:i question:t status:t claimed_at:i deadline:i")},
 	{name: "meta", columns: columns("key:t value:t")},
 }
 

@@ -45,7 +45,13 @@ func copyAndCompare(t *testing.T, s *fixture, dst *ledger) {
 	must(t, s.Release(ctx, l))
 	must(t, s.SetMeta(ctx, "k", "v"))
 
+	filed, _, err := s.ClaimFiling(ctx, filing("filed", "q"))
+	must(t, err)
+
 	must(t, CopyTo(ctx, s.ledger, dst))
+	if f, claimed, err := dst.ClaimFiling(ctx, filing("other", "q")); err != nil || claimed || f != filed {
+		t.Errorf("copied filing %+v, %v of %+v", f, err, filed)
+	}
 	want, got := must1(s.FindThread(ctx, "gitea", testRepo.ID, 3)), must1(dst.FindThread(ctx, "gitea", testRepo.ID, 3))
 	want.Now, got.Now = time.Time{}, time.Time{}
 	if !reflect.DeepEqual(got, want) {

@@ -57,6 +57,15 @@ func everything(t *testing.T, s *fixture) {
 	_, _, err = s.Logs(ctx, 0, 10)
 	must(t, err)
 	must1(s.Seen(ctx, "gitea", 1, ev[0].Object))
+	f, _, err := s.ClaimFiling(ctx, filing("k", "q"))
+	must(t, err)
+	f, _, err = s.ReclaimFiling(ctx, f, time.Second)
+	must(t, err)
+	must(t, s.VoidFiling(ctx, "k"))
+	f.Number, f.Object = 1, 1
+	must1(s.SettleFiling(ctx, f))
+	f.Key, f.Object = "lost", 2
+	must1(s.SettleFiling(ctx, f))
 }
 
 // No query may cost more the more history there is: each finds its rows by an

@@ -37,6 +37,8 @@ var (
 	ErrExists = errors.New("an answer of that key exists")
 	// ErrNoBody: the answer's text was pruned, so it cannot be posted.
 	ErrNoBody = errors.New("the answer's text is no longer kept")
+	// ErrTooMany: the account has filed as much as it may for now.
+	ErrTooMany = errors.New("too many filings")
 	// ErrClaimed: a POST of an earlier claim may still be under way.
 	ErrClaimed = errors.New("the answer is claimed and its deadline has not passed")
 )
@@ -115,6 +117,23 @@ type Store interface {
 	// KnownObjects maps object → body hash and updated_at for a repository's
 	// objects among those asked for (the sweep compares).
 	KnownObjects(ctx context.Context, forgeName string, repo int64, objs []forge.Object) (map[forge.Object]Known, error)
+
+	// ClaimFiling claims what is to be filed, under a key of its own, and
+	// returns it with its times. claimed is false where the same account has
+	// filed the same before, or may be about to: then the latest such filing is
+	// returned and nothing written, unless its key is Over. ErrTooMany where
+	// the account's limit is reached.
+	ClaimFiling(ctx context.Context, c FilingClaim) (f Filing, claimed bool, err error)
+	// ReclaimFiling claims a filing once more, which is known not to stand.
+	// ok is false where somebody else has claimed or settled it since f was read.
+	ReclaimFiling(ctx context.Context, f Filing, ttl time.Duration) (out Filing, ok bool, err error)
+	// SettleFiling binds a filing to the text that stands. Asked again it says
+	// whether the filing is bound to that very text: a key has one text for
+	// ever, and a text one key. A key that the database does not know (it was
+	// lost) is written down.
+	SettleFiling(ctx context.Context, f Filing) (bound bool, err error)
+	// VoidFiling ends a claim of which nothing came.
+	VoidFiling(ctx context.Context, key string) error
 
 	// Meta reads a small value (watermarks), "" where absent.
 	Meta(ctx context.Context, key string) (string, error)
