@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // GitHub's labels are addressed by their names.
@@ -23,7 +24,7 @@ func (r *hub) createLabel() (int, any, error) {
 	if err := r.decode(&form); err != nil {
 		return 0, nil, err
 	}
-	if strings.HasPrefix(form.Color, "#") || len(form.Description) > 100 {
+	if strings.HasPrefix(form.Color, "#") || utf8.RuneCountInString(form.Description) > 100 {
 		return 0, nil, ErrInvalid
 	}
 	l, err := r.f.createLabel(r.as, r.repo, label{name: form.Name, color: form.Color, description: form.Description})

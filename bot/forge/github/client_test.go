@@ -47,8 +47,8 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	return f
 }
 
-func ok[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
+func ok[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
