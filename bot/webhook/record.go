@@ -114,28 +114,28 @@ func (r *Recorder) Note(path string, status int, why string) {
 // Run writes what is noted, at once and then at most every second, until ctx
 // ends; what is left is written then.
 func (r *Recorder) Run(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*recordEvery)
-			defer cancel()
-			r.write(last)
-			return
 		case <-r.wake:
+			r.write(ctx)
+			pause := time.NewTimer(recordEvery)
+			select {
+			case <-ctx.Done():
+			case <-pause.C:
+			}
+			pause.Stop()
 		}
-		r.write(ctx)
-		pause := time.NewTimer(recordEvery)
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
 	}
+	r.write(ctx)
 }
 
 // write writes the noted records over what is kept. What cannot be written is
 // dropped: the next delivery brings another.
 func (r *Recorder) write(ctx context.Context) {
+	// The end of the process is no reason to lose what was noted before it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*recordEvery)
+	defer cancel()
 	r.mu.Lock()
 	dirty := r.dirty
 	r.dirty = map[string]Record{}

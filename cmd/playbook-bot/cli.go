@@ -86,9 +86,16 @@ As a bot it is started with "playbook-bot serve" and needs four variables:
   PLAYBOOK_SECRET  32 characters or more; make one with: openssl rand -hex 32
   REPOSITORIES     where it answers, such as ops/incidents,infra/*
 
+Three ways to begin:
+
+  playbook-bot setup        makes a repository ready: hook, labels, form, access
+  playbook-bot doctor       says what is missing, and how to mend it
+  go run -C deploy/sandbox .    in a clone of the source: see it all at work on
+                            a Gitea of its own, with nothing to configure
+
 Without a bot, or while it is down, "playbook-bot assess" gives the answer the
-bot would give; keep its output, it is the record. To see it all at work on a
-Gitea of its own, in a clone of the source: go run -C deploy/sandbox .
+bot would give; keep its output, it is the record. "playbook-bot completion
+--help" says how to have commands and flags completed in your shell.
 
 Every subcommand ends with 0 if all is well or the thing asked is allowed,
 3 if it is refused, 2 if the command line is wrong, 1 if something failed.`

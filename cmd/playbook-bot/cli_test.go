@@ -23,7 +23,7 @@ func TestWithoutArguments(t *testing.T) {
 	if code != exitOK {
 		t.Errorf("exit %d", code)
 	}
-	for _, want := range []string{"GITEA_URL", "GITEA_TOKEN", "PLAYBOOK_SECRET", "REPOSITORIES", "deploy/sandbox"} {
+	for _, want := range []string{"GITEA_URL", "GITEA_TOKEN", "PLAYBOOK_SECRET", "REPOSITORIES", "playbook-bot setup", "playbook-bot doctor", "deploy/sandbox"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("says nothing of %s", want)
 		}

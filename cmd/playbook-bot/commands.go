@@ -6,6 +6,6 @@ import "github.com/spf13/cobra"
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.assess(), a.recommend(), a.ladder(), a.metrics(), a.impact(), a.explain(),
-		a.serve(), a.hookSecret(), a.approval(), a.audit(), a.dead(), a.db(), a.migrate(), a.replay(), a.version(),
+		a.serve(), a.setup(), a.doctor(), a.hookSecret(), a.approval(), a.audit(), a.dead(), a.db(), a.migrate(), a.replay(), a.version(),
 	}
 }

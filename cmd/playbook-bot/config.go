@@ -43,6 +43,8 @@ type config struct {
 	BreakGlassFile  string        `env:"GITEA_BREAKGLASS_RESTART_AUTHORIZATION_FILE"`
 	HookSecrets     string        `env:"HOOK_SECRETS" secret:"yes" help:"literal secrets for single hooks, instead of the derived ones: a comma list of PATH=SECRET, PATH being such as /webhook/gitea/repo/41"`
 	HookSecretsFile string        `env:"HOOK_SECRETS_FILE"`
+	AdminToken      string        `env:"ADMIN_TOKEN" secret:"yes" help:"token of an administrator of the repositories, for setup and doctor alone; serve does not read it"`
+	AdminTokenFile  string        `env:"ADMIN_TOKEN_FILE"`
 	Labels          bool          `env:"LABELS" envDefault:"true" help:"set the recovery/… labels on issues"`
 	Reactions       bool          `env:"REACTIONS" envDefault:"true" help:"react to what is being answered"`
 	Workers         int           `env:"WORKERS" envDefault:"8" help:"threads (issues) worked on at the same time"`
@@ -65,6 +67,9 @@ type settings struct {
 	Secrets func() []string
 	Grants  func() (playbook.Grants, error)
 	Hooks   func() map[string]string
+	// Admin is ADMIN_TOKEN, "" where it is not set; nil for those that do not
+	// name it among their uses.
+	Admin func() string
 	// Database is DATABASE_URL; it may hold a password.
 	Database string
 }
@@ -271,6 +276,9 @@ func (l *loader) secrets(s *settings) {
 	hooks := l.secret("HOOK_SECRETS", false, checkHooks)
 	database := l.secret("DATABASE_URL", false, checkDatabase)
 
+	if slices.Contains(l.uses, "ADMIN_TOKEN") {
+		s.Admin = l.secret("ADMIN_TOKEN", false, checkToken)
+	}
 	s.Token = token
 	s.Secrets = func() []string { return splitList(master()) }
 	s.Hooks = func() map[string]string { m, _ := parseHooks(hooks()); return m }

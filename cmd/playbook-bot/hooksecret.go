@@ -157,14 +157,10 @@ func (s *settings) publicURL() string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// hookEvents are the events the bot acts on, by the names Gitea's API has for
-// them.
-var hookEvents = []string{"issues", "issue_comment", "pull_request"}
-
 // giteaHook is the body of Gitea's "create a hook".
 func giteaHook(h hook) map[string]any {
 	return map[string]any{
-		"type": "gitea", "active": true, "events": hookEvents,
+		"type": "gitea", "active": true, "events": gitea.HookEvents(),
 		"config": map[string]string{"url": h.URL, "content_type": "json", "secret": h.Secret},
 	}
 }

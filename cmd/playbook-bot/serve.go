@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"playbook-bot/bot"
-	"playbook-bot/bot/forge"
 	"playbook-bot/bot/forge/gitea"
 	"playbook-bot/bot/metrics"
 	"playbook-bot/bot/store"
@@ -107,6 +106,7 @@ type service struct {
 	db      store.Store
 	hook    http.Handler
 	metrics *metrics.Metrics
+	record  *webhook.Recorder
 	log     *slog.Logger
 }
 
@@ -127,14 +127,16 @@ func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db sto
 	if err != nil {
 		return nil, err
 	}
+	rec := webhook.NewRecorder(db, log, nil)
 	hook, err := webhook.New(webhook.Config{
 		Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: s.Secrets, Literals: s.Hooks(),
 		Accept: m.Accepting(b.Accept), OnDelivery: m.Delivery, Log: log,
+		Record: rec.Note,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &service{s: s, bot: b, db: db, hook: hook, metrics: m, log: log}, nil
+	return &service{s: s, bot: b, db: db, hook: hook, metrics: m, record: rec, log: log}, nil
 }
 
 // processName names this process among the owners of leases. The random part
@@ -177,6 +179,7 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	working.Go(func() { v.prune(ctx) })
+	working.Go(func() { v.record.Run(ctx) })
 	if v.s.AdminListen != "" {
 		working.Go(func() { v.metrics.Watch(ctx) })
 	}
@@ -329,11 +332,7 @@ type labelled struct {
 // SetLabels is the client's, after the labels were made.
 func (l *labelled) SetLabels(ctx context.Context, repo, number int64, add, remove []string) error {
 	if _, ok := l.done.Load(repo); !ok {
-		var specs []forge.LabelSpec
-		for _, t := range templates.Labels() {
-			specs = append(specs, forge.LabelSpec{Name: t.Name, Color: t.Color, Description: t.Description, Exclusive: t.Exclusive})
-		}
-		if err := l.EnsureLabels(ctx, repo, specs); err != nil {
+		if err := l.EnsureLabels(ctx, repo, labelSpecs()); err != nil {
 			return err
 		}
 		l.done.Store(repo, struct{}{})

@@ -5,6 +5,13 @@ import "net/http"
 func (g *gitea) routeLabels() {
 	const labels, onIssue = "/repos/:owner/:name/labels", "/repos/:owner/:name/issues/:index/labels"
 	g.route("label.list", "GET "+labels, scopeIssue, (*request).listLabels)
+	// An organisation here has no labels of its own.
+	g.route("label.list", "GET /orgs/:org/labels", scopeOrg, func(r *request) (int, any, error) {
+		if org := r.st.account(r.PathValue("org")); org == nil || !org.org {
+			return 0, nil, ErrNotFound
+		}
+		return http.StatusOK, []jsonLabel{}, nil
+	})
 	g.route("label.create", "POST "+labels, scopeIssue, (*request).createLabel)
 	g.route("label.delete", "DELETE "+labels+"/:id", scopeIssue, (*request).deleteLabel)
 	g.route("label.add", "POST "+onIssue, scopeIssue, (*request).addLabels)

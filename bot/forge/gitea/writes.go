@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -124,16 +125,23 @@ func (c *Client) React(ctx context.Context, repoID, number int64, obj forge.Obje
 // "recovery/approved".
 func hasScope(name string) bool { return strings.LastIndexByte(name, '/') > 0 }
 
-// EnsureLabels makes the labels that the repository lacks. Those it has are
-// left as they are, whatever their colour: people may have changed it.
+// EnsureLabels makes the labels that neither the repository nor its
+// organisation has. Those that are there are left as they are, whatever their
+// colour: people may have changed it.
 func (c *Client) EnsureLabels(ctx context.Context, repoID int64, specs []forge.LabelSpec) error {
 	c.labels.specify(specs)
 	ids, err := c.repoLabels(ctx, repoID)
 	if err != nil {
 		return err
 	}
+	lacks := func(spec forge.LabelSpec) bool { _, ok := ids[spec.Name]; return !ok }
+	if slices.ContainsFunc(specs, lacks) {
+		if err := c.addOrgLabels(ctx, repoID, ids); err != nil {
+			return err
+		}
+	}
 	for _, spec := range specs {
-		if _, ok := ids[spec.Name]; ok {
+		if !lacks(spec) {
 			continue
 		}
 		if ids[spec.Name], err = c.createLabel(ctx, repoID, spec); err != nil {
@@ -142,6 +150,26 @@ func (c *Client) EnsureLabels(ctx context.Context, repoID int64, specs []forge.L
 	}
 	c.labels.put(repoID, ids)
 	return nil
+}
+
+// addOrgLabels adds to ids, name to id, the labels of the repository's
+// organisation that have other names. An owner who is none, or whose labels the
+// token may not read (read:organization), has none.
+func (c *Client) addOrgLabels(ctx context.Context, repoID int64, ids map[string]int64) error {
+	e, ok := c.repos.get(repoID)
+	if !ok {
+		return nil
+	}
+	labels, err := c.Labels(ctx, forge.Place{Org: e.repo.Owner})
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUnverified) {
+		return nil
+	}
+	for _, l := range labels {
+		if _, ok := ids[l.Name]; !ok {
+			ids[l.Name] = l.ID
+		}
+	}
+	return err
 }
 
 // SetLabels puts add on an issue and takes remove off it; all other labels

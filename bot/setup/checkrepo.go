@@ -1,0 +1,375 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"playbook-bot/bot/forge"
+	"playbook-bot/bot/webhook"
+	"playbook-bot/playbook"
+)
+
+// repository checks one repository: rights, approvers, hook, deliveries.
+func (c *checker) repository(ctx context.Context, t target) {
+	name := t.repo.FullName()
+	admin := c.rights(ctx, t.repo)
+	switch {
+	case c.Playbook == nil:
+		c.skip("approvers", name, "no playbook can be read")
+	case !t.named:
+		c.skip("approvers", name, "gated rungs are approved only in repositories named in full")
+	case !admin:
+		c.skip("approvers", name, "who may what cannot be read without admin")
+	default:
+		c.approvers(ctx, t.repo)
+	}
+	at, ok := c.hook(ctx, t.repo, admin)
+	if !ok {
+		c.skip("reachability", name, "it has no hook to test")
+		c.skip("delivery", name, "it has no hook to look at")
+		return
+	}
+	c.delivery(ctx, name, at, c.reachability(ctx, t.repo, at))
+}
+
+func (c *checker) rights(ctx context.Context, repo forge.Repo) bool {
+	name := repo.FullName()
+	perm, _, err := c.Forge.Permission(ctx, repo.ID, c.self.Login)
+	switch {
+	case err == nil && administers(perm):
+		c.ok("rights", name, "%s is %s", c.self.Login, perm)
+		return true
+	case err == nil || errors.Is(err, forge.ErrUnverified):
+		has := "less than admin"
+		if err == nil {
+			has = string(perm)
+		}
+		c.fail("rights", name, c.self.Login+" has "+has+": it cannot read who may approve what, and decides nothing",
+			"Make it an administrator of the repository, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name)
+	default:
+		c.fail("rights", name, "they could not be read: "+err.Error(), "Look again in a moment; then at the forge's log.")
+	}
+	return false
+}
+
+// approversNeeded is how many accounts must be able to approve each gated rung:
+// nobody endorses himself, so with one the incident waits for him to ask.
+const approversNeeded = 2
+
+// maxApprovers bounds how many accounts are asked about, a call each.
+const maxApprovers = 200
+
+func (c *checker) approvers(ctx context.Context, repo forge.Repo) {
+	name := repo.FullName()
+	people, more, err := c.candidates(ctx, repo)
+	if err != nil {
+		c.skip("approvers", name, "they could not be listed: %s", err)
+		return
+	}
+	may := map[string][]string{} // action → logins
+	for _, a := range people {
+		perm, id, err := c.Forge.Permission(ctx, repo.ID, a.Login)
+		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+			c.skip("approvers", name, "the permission of an account could not be read: %s", err)
+			return
+		}
+		if err != nil || id != a.ID {
+			continue
+		}
+		s := playbook.Standing{Permission: standing(perm), Roles: c.rolesOf(ctx, a)}
+		for _, r := range c.gated() {
+			if c.Playbook.Matrix(r.Action, s, a.Login).Allowed {
+				may[r.Action] = append(may[r.Action], a.Login)
+			}
+		}
+	}
+	var all, short []string
+	for _, r := range c.gated() {
+		logins := may[r.Action]
+		text := fmt.Sprintf("rank %d: %s", r.Rank, listOr(logins, "nobody"))
+		all = append(all, text)
+		if len(logins) < approversNeeded && !more {
+			short = append(short, fmt.Sprintf("%s (rank %d) needs %s", r.Action, r.Rank, r.Standing))
+		}
+	}
+	if len(short) == 0 {
+		c.ok("approvers", name, "%s", strings.Join(all, "; "))
+		return
+	}
+	c.fail("approvers", name, "fewer than two accounts could approve: "+strings.Join(all, "; "),
+		"Nobody endorses himself, so two are needed for each: "+strings.Join(short, "; ")+
+			". Give another account that right (on the forge: Settings → Collaborators; owner: the organisation's team Owners), "+
+			"or name people in the playbook's roles.")
+}
+
+// gated are the rungs that only a request can open.
+func (c *checker) gated() []playbook.Rung {
+	return slices.DeleteFunc(c.Playbook.Rungs(), func(r playbook.Rung) bool { return !r.Gated })
+}
+
+// candidates are the accounts that may write, and those the playbook names;
+// the bot itself is none.
+func (c *checker) candidates(ctx context.Context, repo forge.Repo) (people []forge.Account, more bool, err error) {
+	list, err := c.Forge.Writers(ctx, repo.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, m := range c.Playbook.RoleMembers() {
+		if strings.Contains(m.Member, "/") {
+			continue
+		}
+		if a, err := c.Forge.AccountByLogin(ctx, m.Member); err == nil {
+			list = append(list, a)
+		}
+	}
+	seen := map[int64]bool{c.self.ID: true}
+	for _, a := range list {
+		if !seen[a.ID] {
+			seen[a.ID] = true
+			people = append(people, a)
+		}
+	}
+	if len(people) > maxApprovers {
+		return people[:maxApprovers], true, nil
+	}
+	return people, false, nil
+}
+
+func (c *checker) rolesOf(ctx context.Context, a forge.Account) []string {
+	roles := []string{}
+	for _, m := range c.Playbook.RoleMembers() {
+		org, team, isTeam := strings.Cut(m.Member, "/")
+		has := strings.EqualFold(m.Member, a.Login)
+		if isTeam {
+			has, _ = c.Forge.TeamMember(ctx, org, team, a.Login) // roles said so if it cannot be read
+		}
+		if has && !slices.Contains(roles, m.Role) {
+			roles = append(roles, m.Role)
+		}
+	}
+	return roles
+}
+
+func standing(p forge.Permission) playbook.Permission {
+	known, err := playbook.ParsePermission(string(p))
+	if err != nil {
+		return playbook.PermissionNone
+	}
+	return known
+}
+
+func listOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+// hooked is the hook that serves a repository.
+type hooked struct {
+	path string
+	// id is 0 where the hook could not be looked at, and org that it is the
+	// organisation's.
+	id   int64
+	org  bool
+	push bool
+}
+
+// hook looks for the repository's hook, and where there is none, for its
+// organisation's.
+func (c *checker) hook(ctx context.Context, repo forge.Repo, admin bool) (hooked, bool) {
+	name := repo.FullName()
+	path := webhook.HookPath(c.Forge.Name(), webhook.ScopeRepo, repo.ID)
+	orgPath := webhook.HookPath(c.Forge.Name(), webhook.ScopeOrg, repo.OwnerID)
+	list, err := c.hooks(ctx, forge.Place{Repo: repo.ID})
+	if err != nil && !errors.Is(err, forge.ErrUnverified) {
+		c.fail("hook", name, "the hooks could not be listed: "+err.Error(), "Look again in a moment; then at the forge's log.")
+		return hooked{}, false
+	}
+	if err == nil {
+		if at, found, done := c.judge(name, "setup "+name, path, list, false); done {
+			return at, found
+		}
+	}
+	orgList, orgErr := c.hooks(ctx, forge.Place{Org: repo.Owner})
+	if orgErr == nil {
+		if at, found, done := c.judge(name, "setup --org "+repo.Owner+" "+name, orgPath, orgList, true); done {
+			return at, found
+		}
+	}
+	if c.Record != nil && orgErr != nil {
+		// The organisation's hooks are hidden from the bot; what they sent is not.
+		if rec, err := c.Record(ctx, orgPath); err == nil && !rec.AcceptedAt.IsZero() {
+			c.ok("hook", name, "the organisation's, by what came through it")
+			return hooked{path: orgPath, org: true}, true
+		}
+	}
+	if err != nil && !admin {
+		c.skip("hook", name, "the hooks cannot be listed without admin")
+		return hooked{}, false
+	}
+	c.fail("hook", name, "no hook delivers to "+c.PublicURL+path,
+		"Make it, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name)
+	return hooked{}, false
+}
+
+// hooks lists with the administrator's token where there is one.
+func (c *checker) hooks(ctx context.Context, p forge.Place) ([]forge.Hook, error) {
+	if c.Tester != nil {
+		if list, err := c.Tester.Hooks(ctx, p); err == nil {
+			return list, nil
+		}
+	}
+	return c.Forge.Hooks(ctx, p)
+}
+
+// judge looks at the hooks of one place; done is false where none is the
+// bot's. repair is the command's end that mends it.
+func (c *checker) judge(name, repair, path string, list []forge.Hook, org bool) (at hooked, found, done bool) {
+	s := hooksOf(list, c.PublicURL, path)
+	if len(s.ours) == 0 && c.Assumed {
+		// Nobody said what the bot's address is, so the hook's may be right.
+		s.ours, s.others = s.others, nil
+	}
+	switch {
+	case len(s.ours) > 0:
+	case len(s.others) > 0:
+		c.fail("hook", name, fmt.Sprintf("hook %d delivers to %s, and PUBLIC_URL is %s", s.others[0].ID, hostOf(s.others[0].URL), c.PublicURL),
+			"Correct PUBLIC_URL; or have the hook replaced, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+repair+" --replace")
+		return hooked{}, false, true
+	default:
+		return hooked{}, false, false
+	}
+	// Any whole one will do: the others say the same again.
+	i := max(0, slices.IndexFunc(s.ours, func(h forge.Hook) bool { return len(faults(h)) == 0 }))
+	h := s.ours[i]
+	if bad := faults(h); len(bad) > 0 {
+		c.fail("hook", name, fmt.Sprintf("hook %d: %s", h.ID, strings.Join(bad, "; ")),
+			"Repair it, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+repair)
+		return hooked{}, false, true
+	}
+	whose := ""
+	if org {
+		whose = " of the organisation"
+	}
+	c.ok("hook", name, "hook %d%s", h.ID, whose)
+	return hooked{path: path, id: h.ID, org: org, push: h.Push}, true, true
+}
+
+// reachability has the forge send a test delivery and waits for it to come. Its
+// status is that of the finding.
+func (c *checker) reachability(ctx context.Context, repo forge.Repo, at hooked) Status {
+	name := repo.FullName()
+	skip := func(why string) Status {
+		c.skip("reachability", name, "%s", why)
+		return Skipped
+	}
+	switch {
+	case at.org:
+		return skip("an organisation's hook has no test delivery")
+	case c.Tester == nil:
+		return skip("a test delivery needs an administrator's token in ADMIN_TOKEN")
+	case !c.Running:
+		return skip("the bot is not running")
+	case c.Record == nil:
+		return skip("the bot's record of deliveries cannot be read")
+	case !at.push:
+		return skip("the hook does not send pushes, which test deliveries are: playbook-bot setup " + name)
+	}
+	before, err := c.Record(ctx, at.path)
+	if err != nil {
+		return skip("the bot's record of deliveries cannot be read")
+	}
+	if err := c.Tester.TestHook(ctx, repo.ID, at.id); err != nil {
+		return skip("no test delivery could be ordered: " + err.Error())
+	}
+	after, came := c.await(ctx, at.path, before)
+	switch {
+	case !came:
+		c.fail("reachability", name, fmt.Sprintf("no test delivery came within %s", c.Patience),
+			"Does the forge reach "+c.PublicURL+"? Gitea says what became of it in the hook's page, under Recent Deliveries. "+
+				"For a private or loopback address its app.ini must have, under [webhook]: ALLOWED_HOST_LIST = external,private,loopback. "+
+				"A repository without a commit sends no test. And is DATABASE_URL here the one the running bot has?")
+	case after.AcceptedAt.After(before.AcceptedAt):
+		c.ok("reachability", name, "a test delivery came and was taken")
+		return OK
+	case after.Status == 401:
+		c.fail("reachability", name, "a delivery came and its signature did not fit: the hook has another secret",
+			"Make the hook anew, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name+" --new-secret")
+	default:
+		c.fail("reachability", name, fmt.Sprintf("a delivery came and was refused with %d: %s", after.Status, after.Why),
+			"Make the hook anew, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name+" --new-secret")
+	}
+	return Failed
+}
+
+// await waits until the record of a path is no longer what it was.
+func (c *checker) await(ctx context.Context, path string, before webhook.Record) (webhook.Record, bool) {
+	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	defer cancel()
+	tick := time.NewTicker(c.Poll)
+	defer tick.Stop()
+	for {
+		after, err := c.Record(ctx, path)
+		if err == nil && after != before {
+			return after, true
+		}
+		select {
+		case <-ctx.Done():
+			return before, false
+		case <-tick.C:
+		}
+	}
+}
+
+// delivery looks at the last delivery, unless a test of just now says more.
+func (c *checker) delivery(ctx context.Context, name string, at hooked, tested Status) {
+	if tested == Failed {
+		c.skip("delivery", name, "see reachability")
+		return
+	}
+	if c.Record == nil {
+		c.skip("delivery", name, "the bot's record of deliveries cannot be read")
+		return
+	}
+	rec, err := c.Record(ctx, at.path)
+	switch {
+	case err != nil:
+		c.skip("delivery", name, "the bot's record of deliveries cannot be read")
+	case tested != OK && rec.RefusedAt.After(rec.AcceptedAt):
+		c.fail("delivery", name, fmt.Sprintf("the last delivery, %s, was refused with %d: %s", ago(c.Now(), rec.RefusedAt), rec.Status, rec.Why),
+			"If it was the forge's, make the hook anew, with an administrator's token in ADMIN_TOKEN. Anybody can send to that path: "+
+				"with that token this command makes a test of its own and is sure.", "playbook-bot "+c.repair(name, at)+" --new-secret")
+	case rec.AcceptedAt.IsZero():
+		c.fail("delivery", name, "no delivery ever came",
+			"Comment in an issue and look again; or look again with an administrator's token in ADMIN_TOKEN, for a test delivery.")
+	default:
+		c.ok("delivery", name, "the last one was taken %s", ago(c.Now(), rec.AcceptedAt))
+	}
+}
+
+func (c *checker) repair(name string, at hooked) string {
+	if at.org {
+		owner, _, _ := strings.Cut(name, "/")
+		return "setup --org " + owner + " " + name
+	}
+	return "setup " + name
+}
+
+// ago is a time in the past, in words.
+func ago(now, t time.Time) string {
+	d := now.Sub(t).Truncate(time.Second)
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d minutes ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d hours ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
