@@ -69,8 +69,9 @@ type Assessment struct {
 	Contaminated        bool             `json:"contaminated"`
 	Contamination       []Attempt        `json:"contamination"`
 	// Next is the rung to try now, empty where nothing is left. After a
-	// refusal it is narrower than the request; after a refusal for want of a
-	// log it would satisfy the gate. Allowed, it is the action itself, or, as
+	// refusal it is narrower than the request (or, where a disabled action has
+	// nothing narrower, a broader one without a gate); after a refusal for want
+	// of a log it would satisfy the gate. Allowed, it is the action itself, or, as
 	// advice beside a rung without a gate, a narrower one not yet tried.
 	Next string `json:"next"`
 	// Missing lists every condition still open, not only the first.
@@ -130,6 +131,7 @@ type LadderStep struct {
 	Rank        int      `json:"rank"`
 	SelfService bool     `json:"self_service"`
 	Gated       bool     `json:"gated"`
+	Disabled    bool     `json:"disabled,omitempty"`
 	Delegation  string   `json:"delegation"`
 	References  []string `json:"references"`
 }

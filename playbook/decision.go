@@ -45,6 +45,9 @@ type RejectedText struct {
 type Identity struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
+	// Overlay is the commit of the repository's own file that tightened it, or
+	// "sha256:…" of a file that no commit names; empty where there is none.
+	Overlay string `json:"overlay,omitempty"`
 }
 
 // AuditMark is a decision's place in its thread's audit chain.

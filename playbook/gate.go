@@ -8,7 +8,7 @@ import (
 )
 
 // AssessEscalation is the gate. It asks, in this order, and the first that
-// fails names the code: is it an action; does the actor's standing open its
+// fails names the code: is it an action; is it disabled here; does the actor's standing open its
 // rung (nothing passes this, not attempts and not break-glass); is the rung
 // free of a gate; does the log hold enough narrower attempts that did not
 // help; is break-glass requested and authorized.
@@ -84,6 +84,9 @@ func (g *gate) decide(standingUnknown bool) {
 	a, r := &g.a, g.rung
 	name := fmt.Sprintf("`%s` (rung %d)", r.Action, r.Rank)
 	switch {
+	case r.Disabled:
+		g.verdict(false, CodeActionDisabled, name+" is disabled in this repository, for everybody")
+		return
 	case standingUnknown:
 		g.verdict(false, CodeStandingUnknown, "standing is unknown, and unknown is denied: "+a.Matrix.Why)
 	case !a.Matrix.Allowed:
@@ -199,6 +202,10 @@ func (g *gate) next() {
 	switch {
 	case g.a.Allowed && (g.rung.Gated || g.symptoms.given && g.symptoms.first >= rank):
 		g.a.Next = g.rung.Action
+	case narrower < 0 && g.rung.Disabled:
+		if free := g.untried(rank+1, len(g.p.rungs)); free >= 0 && !g.p.rungs[free].Gated {
+			g.a.Next = g.p.rungs[free].Action
+		}
 	case narrower >= 0:
 		g.a.Next = g.p.rungs[narrower].Action
 		if g.a.Allowed {
@@ -207,13 +214,20 @@ func (g *gate) next() {
 	case g.a.Allowed:
 		g.a.Next = g.rung.Action
 	case wantsProbe: // all tried, but none by the bot itself
+		for start < rank && g.p.rungs[start].Disabled {
+			start++
+		}
+		if start == rank {
+			start = slices.IndexFunc(g.p.rungs, func(r Rung) bool { return !r.Disabled })
+		}
 		g.a.Next = g.p.rungs[start].Action
 	}
 }
 
+// untried is the first rung in [from, to) that is left to try, -1 for none.
 func (g *gate) untried(from, to int) int {
 	for i := from; i < to; i++ {
-		if !g.tried[i] {
+		if !g.tried[i] && !g.p.rungs[i].Disabled {
 			return i
 		}
 	}
@@ -223,7 +237,16 @@ func (g *gate) untried(from, to int) int {
 // missing lists every condition still open.
 func (g *gate) missing() {
 	a, e, r := &g.a, &g.e, g.rung
-	if a.Allowed {
+	switch {
+	case a.Allowed:
+		return
+	case r.Disabled:
+		// Nothing else helps: what it would need besides is not to be sought.
+		m := Missing{What: "action", Who: "the requester", Text: "another action: `" + r.Action + "` is disabled in this repository"}
+		if a.Next != "" {
+			m.Post = "/restart " + a.Next + targetArg(e.Target)
+		}
+		a.Missing = append(a.Missing, m)
 		return
 	}
 	if !a.Matrix.Allowed {
@@ -254,7 +277,7 @@ func (g *gate) missingAttempts() {
 	lack := r.MinAttempts - g.distinct
 	for i := 0; i < r.Rank && lack > 0; i++ {
 		at := (rank + i) % r.Rank // from next on, and then from the narrowest
-		if g.tried[at] {
+		if g.tried[at] || g.p.rungs[at].Disabled {
 			continue
 		}
 		action := g.p.rungs[at].Action

@@ -273,6 +273,6 @@ func (p *Playbook) LadderDocument() LadderDocument {
 }
 
 func (r *Rung) step() LadderStep {
-	return LadderStep{Action: r.Action, Rank: r.Rank, SelfService: r.SelfService, Gated: r.Gated,
+	return LadderStep{Action: r.Action, Rank: r.Rank, SelfService: r.SelfService, Gated: r.Gated, Disabled: r.Disabled,
 		Delegation: r.Delegation, References: append([]string{}, r.References...)}
 }

@@ -40,38 +40,57 @@ func (e *FieldError) Error() string {
 // error holds every fault found, one *FieldError each (errors.As, or one a
 // line in its text). The file may be 1 MiB at most.
 func Load(r io.Reader) (*Playbook, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, maxPlaybook+1))
+	const doing = "reading playbook"
+	raw, n, err := readDocument(r, doing, maxPlaybook)
 	if err != nil {
-		return nil, fmt.Errorf("reading playbook: %w", err)
+		return nil, err
 	}
-	if len(raw) > maxPlaybook {
-		return nil, fmt.Errorf("reading playbook: longer than %d bytes", maxPlaybook)
+	d := &decoder{}
+	p := d.playbook(n)
+	if err := d.fault(doing); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(raw)
+	p.id.SHA256 = hex.EncodeToString(sum[:])
+	p.precompute()
+	return p, nil
+}
+
+// readDocument reads the one document of a file of limit bytes at most; doing
+// begins its errors.
+func readDocument(r io.Reader, doing string, limit int) (raw []byte, n node, err error) {
+	raw, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err != nil {
+		return nil, n, fmt.Errorf("%s: %w", doing, err)
+	}
+	if len(raw) > limit {
+		return nil, n, fmt.Errorf("%s: longer than %d bytes", doing, limit)
 	}
 	docs, serr := parseYAML(string(bytes.TrimPrefix(raw, []byte("\ufeff"))))
 	if serr != nil {
-		return nil, fmt.Errorf("reading playbook: %w", &FieldError{Line: serr.line, Why: serr.why})
+		return nil, n, fmt.Errorf("%s: %w", doing, &FieldError{Line: serr.line, Why: serr.why})
 	}
 	if len(docs) != 1 {
 		line := 1
 		if len(docs) > 1 {
 			line = docs[1].line
 		}
-		return nil, fmt.Errorf("reading playbook: %w", &FieldError{Line: line, Why: fmt.Sprintf("one document is wanted, not %d", len(docs))})
+		return nil, n, fmt.Errorf("%s: %w", doing, &FieldError{Line: line, Why: fmt.Sprintf("one document is wanted, not %d", len(docs))})
 	}
-	d := &decoder{}
-	p := d.playbook(docs[0])
-	if len(d.errs) > 0 {
-		slices.SortStableFunc(d.errs, func(a, b *FieldError) int { return cmp.Compare(a.Line, b.Line) })
-		all := make([]error, len(d.errs))
-		for i, e := range d.errs {
-			all[i] = e
-		}
-		return nil, fmt.Errorf("reading playbook: %w", errors.Join(all...))
+	return raw, docs[0], nil
+}
+
+// fault is every fault found, by line; nil where there is none.
+func (d *decoder) fault(doing string) error {
+	if len(d.errs) == 0 {
+		return nil
 	}
-	sum := sha256.Sum256(raw)
-	p.id.SHA256 = hex.EncodeToString(sum[:])
-	p.precompute()
-	return p, nil
+	slices.SortStableFunc(d.errs, func(a, b *FieldError) int { return cmp.Compare(a.Line, b.Line) })
+	all := make([]error, len(d.errs))
+	for i, e := range d.errs {
+		all[i] = e
+	}
+	return fmt.Errorf("%s: %w", doing, errors.Join(all...))
 }
 
 var (

@@ -72,6 +72,8 @@ type Rung struct {
 	FullRestart bool `json:"full_restart,omitempty"`
 	// Blast is what ends with it.
 	Blast Blast `json:"blast"`
+	// Disabled says that an overlay took it away: see Tighten.
+	Disabled bool `json:"disabled,omitempty"`
 
 	phrases []string // as wordsOf gives them
 	whyGate string   // why an attempt on this rung with a denied outcome is ignored

@@ -25,7 +25,7 @@ func (p *Playbook) RecommendActions(symptoms []string, attempts []Attempt) Recom
 	}
 	for rank := read.first; rank < len(p.rungs); rank++ {
 		switch {
-		case tried[rank]:
+		case tried[rank] || p.rungs[rank].Disabled:
 		case rec.Next == "":
 			rec.Next = p.rungs[rank].Action
 		default:

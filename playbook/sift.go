@@ -105,6 +105,8 @@ func (s *sifter) why(a *Attempt) (rank int, why string) {
 		return rank, p.whyNeutral[out]
 	case !p.countsAt(out, rank):
 		return rank, p.rungs[rank].whyGate
+	case p.rungs[rank].Disabled:
+		return rank, whyDisabled
 	case rank >= r.Rank:
 		return rank, whyNotBelow
 	case s.target != "" && a.Target != "" && fold(a.Target) != s.target:

@@ -47,13 +47,18 @@ func (p *Playbook) SuggestActions(s string) []string {
 	words := wordsOf(strings.ReplaceAll(latin(s), "_", " "))
 	longest, byPhrase := 0, ""
 	for i := range p.rungs {
+		if p.rungs[i].Disabled {
+			continue // to be offered would be to be recommended
+		}
 		if n := phraseIn(words, p.rungs[i].phrases); n > longest {
 			longest, byPhrase = n, p.rungs[i].Action
 		}
 	}
-	names := make([]string, len(p.rungs))
+	var names []string
 	for i := range p.rungs {
-		names[i] = p.rungs[i].Action
+		if !p.rungs[i].Disabled {
+			names = append(names, p.rungs[i].Action)
+		}
 	}
 	out := nearest(s, names)
 	if len(out) == 0 || normalize(latin(s)) != out[0] {
