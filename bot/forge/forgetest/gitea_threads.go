@@ -86,12 +86,17 @@ func (r *request) listIssues() (int, any, error) {
 	return http.StatusOK, out, nil
 }
 
-func (r *request) createIssue() (int, any, error) {
+// newIssue opens the issue that a call describes.
+func (r *request) newIssue() (*issue, error) {
 	var form struct{ Title, Body string }
 	if err := r.decode(&form); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	i, err := r.f.openIssue(r.as, r.repo, form.Title, form.Body, false)
+	return r.f.openIssue(r.as, r.repo, form.Title, form.Body, false)
+}
+
+func (r *request) createIssue() (int, any, error) {
+	i, err := r.newIssue()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -265,34 +270,41 @@ func (r *request) reacted() (*issue, *comment, error) {
 	return c.issue, c, nil
 }
 
-func (r *request) react() (int, any, error) {
+// setReaction does what a call asks of a reaction. status is GitHub's and
+// Gitea's for one that stands afterwards.
+func (r *request) setReaction(on bool) (content string, status int, err error) {
 	var form struct {
 		Content string `json:"content"`
 	}
 	if err := r.decode(&form); err != nil {
-		return 0, nil, err
+		return "", 0, err
 	}
 	i, c, err := r.reacted()
 	if err != nil {
-		return 0, nil, err
+		return "", 0, err
 	}
-	on := r.Method == http.MethodPost
 	changed, err := r.f.react(r.as, i, c, form.Content, on)
+	status = http.StatusOK // it stood already
+	if changed {
+		status = http.StatusCreated
+	}
+	return form.Content, status, err
+}
+
+func (r *request) react() (int, any, error) {
+	on := r.Method == http.MethodPost
+	content, status, err := r.setReaction(on)
 	switch {
 	case errors.Is(err, ErrLocked):
 		return 0, nil, &statusError{http.StatusForbidden, "no permission to change reaction"}
 	case errors.Is(err, ErrInvalid):
-		return 0, nil, &statusError{http.StatusForbidden, "'" + form.Content + "' is not an allowed reaction"}
+		return 0, nil, &statusError{http.StatusForbidden, "'" + content + "' is not an allowed reaction"}
 	case err != nil:
 		return 0, nil, err
 	case !on:
 		return http.StatusNoContent, nil, nil
 	}
-	status := http.StatusOK // it stood already
-	if changed {
-		status = http.StatusCreated
-	}
-	return status, jsonReaction{User: r.f.jsonUser(r.as), Content: form.Content, Created: stamp(r.f.clock())}, nil
+	return status, jsonReaction{User: r.f.jsonUser(r.as), Content: content, Created: stamp(r.f.clock())}, nil
 }
 
 func (r *request) listReactions() (int, any, error) {

@@ -50,11 +50,7 @@ func (r *hub) listIssues() (int, any, error) {
 }
 
 func (r *hub) createIssue() (int, any, error) {
-	var form struct{ Title, Body string }
-	if err := r.decode(&form); err != nil {
-		return 0, nil, err
-	}
-	i, err := r.f.openIssue(r.as, r.repo, form.Title, form.Body, false)
+	i, err := r.newIssue()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -167,28 +163,18 @@ func (r *hub) deleteComment() (int, any, error) {
 	return status, body, loud(err)
 }
 
-// react gives back the reaction, and one that stood already with 200.
+// react gives back the reaction, with its id.
 func (r *hub) react() (int, any, error) {
-	var form struct {
-		Content string `json:"content"`
-	}
-	if err := r.decode(&form); err != nil {
+	content, status, err := r.setReaction(true)
+	if err != nil {
 		return 0, nil, err
 	}
 	i, c, err := r.reacted()
 	if err != nil {
 		return 0, nil, err
 	}
-	changed, err := r.f.react(r.as, i, c, form.Content, true)
-	if err != nil {
-		return 0, nil, err
-	}
-	status := http.StatusOK
-	if changed {
-		status = http.StatusCreated
-	}
 	for _, have := range reactionsOn(i, c) {
-		if have.account == r.as && have.content == form.Content {
+		if have.account == r.as && have.content == content {
 			return status, r.g.reaction(have), nil
 		}
 	}
