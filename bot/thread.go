@@ -49,7 +49,7 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 		waiting[ev.Object] = true
 	}
 	for _, t := range texts {
-		if err := s.coldText(t, answered, waiting); err != nil {
+		if err := s.coldText(ctx, t, answered, waiting); err != nil {
 			return err
 		}
 	}
@@ -64,21 +64,32 @@ func (s *session) opens() bool {
 }
 
 // coldText stores one listed text, or has it come as an event.
-func (s *session) coldText(t text, answered, waiting map[forge.Object]bool) error {
+func (s *session) coldText(ctx context.Context, t text, answered, waiting map[forge.Object]bool) error {
 	if t.author.ID == s.self.ID {
 		s.change.Objects = append(s.change.Objects, store.Object{Object: t.Object, Author: t.author,
 			BodySHA: bodySHA(t.body), CreatedAt: t.created, UpdatedAt: t.updated})
 		return nil
 	}
-	if waiting[t.Object] {
+	if waiting[t.Object] && !answered[t.Object] {
 		return nil // its own event brings it
 	}
+	// One that was answered is taken in here even where an event waits: the
+	// sweep takes every text of the last day for new, and the event must find
+	// it known, or it would be answered again.
 	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number {
 		s.change.Found = append(s.change.Found, s.found(t))
 		return nil
 	}
 	r := s.read(t, t.created)
-	o := s.take(t, r, t.rights() && t.unedited())
+	attested := t.unedited()
+	if !attested && len(r.Records) > 0 {
+		// The word of deliveries outlives the rest where a backup was put back.
+		var err error
+		if attested, err = s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, bodySHA(t.body)); err != nil {
+			return err
+		}
+	}
+	o := s.take(t, r, t.rights() && attested)
 	o.data.Ran = true
 	s.vouchFor(o)
 	o.data.Records = append(o.data.Records, s.verified[t.Object]...)
@@ -147,8 +158,11 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 			}
 		}
 	}
-	if last == nil {
+	if last == nil && s.t.AuditChain == 0 {
 		return answered, nil
+	}
+	if last == nil {
+		return answered, s.newChain("the thread bears no marker")
 	}
 	if issue.closed {
 		s.st.end(stateClosed)
@@ -159,8 +173,16 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 			s.st.Labels = append(s.st.Labels, l.Name)
 		}
 	}
-	s.st.Audit.Chain = last.Chain + 1
-	return answered, s.audit(AuditEntry{What: "rebuilt", Note: fmt.Sprintf("the last marker in the thread: %d.%d.%s", last.Chain, last.Seq, last.Hash)})
+	s.st.Audit.Chain = last.Chain
+	return answered, s.newChain(fmt.Sprintf("the last marker in the thread: %d.%d.%s", last.Chain, last.Seq, last.Hash))
+}
+
+// newChain begins a chain after those that the thread's markers or the audit
+// log itself know of, which outlives the rest of the database where a backup
+// was put back (store.Reread).
+func (s *session) newChain(note string) error {
+	s.st.Audit.Chain = max(s.st.Audit.Chain, s.t.AuditChain) + 1
+	return s.audit(AuditEntry{What: "rebuilt", Note: note})
 }
 
 // verifiedOnce adds records to those of an object, each once: every later
