@@ -2,6 +2,7 @@ package bot
 
 import (
 	"cmp"
+	"context"
 	"crypto/hmac"
 	"encoding/json"
 	"fmt"
@@ -129,4 +130,19 @@ func rebuilds(rows []store.AuditRow) (out []restart) {
 		}
 	}
 	return out
+}
+
+// noticeBehind tells the operator when a comment of the bot's own, which this
+// database does not know, names a later decision than the database has: then a
+// backup was put in its place and not read again (store.Reread), and what was
+// decided since may be decided a second time.
+func (s *session) noticeBehind(ctx context.Context, o forge.Object, body string) {
+	m, ok, _ := verify(s.b.Secrets(), s.place(), body)
+	head := s.old.Audit
+	if !ok || m.Seq == 0 || m.Chain < head.Chain || m.Chain == head.Chain && m.Seq <= head.Seq {
+		return
+	}
+	s.b.Log.ErrorContext(ctx, "the database is older than the thread: was a backup put back? Stop the bot and run: playbook-bot db reread",
+		"thread", s.t.Number, "comment", o.ID, "entry", fmt.Sprintf("%d.%d", m.Chain, m.Seq), "last_entry", fmt.Sprintf("%d.%d", head.Chain, head.Seq))
+	s.observe = append(s.observe, Observation{What: "database_behind"})
 }

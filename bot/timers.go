@@ -108,6 +108,9 @@ func (s *session) lookAgain(ctx context.Context) error {
 // comments by somebody else: audited, and restored once.
 func (s *session) tampered(ctx context.Context, ev store.Event, body string) error {
 	a, err := s.b.Ledger.AnswerByComment(ctx, s.t.ID, ev.Object.ID)
+	if isNotStored(err) {
+		s.noticeBehind(ctx, ev.Object, body)
+	}
 	if isNotStored(err) || err == nil && body != "" && canonical(body) == canonical(a.Body) {
 		s.finish(ev, "as it should be")
 		return s.commit(ctx)

@@ -215,6 +215,12 @@ func (w *Fake) start() {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = l.Close() })
+	w.StartOn(l)
+}
+
+// StartOn gives the world a bot on a database of the caller's.
+func (w *Fake) StartOn(l store.Store) {
+	w.t.Helper()
 	w.Ledger, w.parts.Ledger = l, l
 	b, h, err := Assemble(w.sc, w.parts)
 	if err != nil {

@@ -64,6 +64,8 @@ var (
 		"Comments of the bot that it put back after somebody else edited or deleted them."}
 	sweepFound = Metric{"playbook_bot_sweep_found_total", counter, nil,
 		"Events that no delivery brought and a sweep found."}
+	behind = Metric{"playbook_bot_database_behind_total", counter, nil,
+		"Comments of the bot that name a later decision than the database knows: a backup was put back and not read again."}
 
 	calls = Metric{"playbook_bot_forge_requests_total", counter, []string{"forge", "kind", "status"},
 		"API calls by forge, kind of call and HTTP status; none: no answer."}
@@ -95,7 +97,7 @@ func Catalogue() []Metric {
 		buildInfo, ready, databaseUp,
 		deliveries, outcomes,
 		waiting, oldest, openAnswers, deadEvents, deadAnswers,
-		decided, adopted, doubles, revoked, dead, tampered, restored, sweepFound,
+		decided, adopted, doubles, revoked, dead, tampered, restored, sweepFound, behind,
 		calls, callSeconds,
 		attempts, recoveries, avoided, avoidedRatio, rungMean, rungMedian, kills, figuresAt,
 	}

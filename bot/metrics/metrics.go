@@ -67,6 +67,7 @@ func New(c Config) *Metrics {
 	for what, d := range map[string]Metric{
 		"adopted": adopted, "double_deleted": doubles, "revoked": revoked, "dead": dead,
 		"marker_tampered": tampered, "restored": restored, "sweep_found": sweepFound,
+		"database_behind": behind,
 	} {
 		vec := d.counters()
 		m.registry.MustRegister(vec)

@@ -88,7 +88,7 @@ func TestCounts(t *testing.T) {
 	}
 	m.Observe(bot.Observation{What: "answer", Verdict: "refused", Code: "attempt_log_missing"})
 	m.Observe(bot.Observation{What: "answer"})
-	for _, what := range []string{"adopted", "double_deleted", "revoked", "dead", "marker_tampered", "restored", "sweep_found", "sweep_found", "of no kind known"} {
+	for _, what := range []string{"adopted", "double_deleted", "revoked", "dead", "marker_tampered", "restored", "database_behind", "sweep_found", "sweep_found", "of no kind known"} {
 		m.Observe(bot.Observation{What: what})
 	}
 	m.Calls("gitea")("comment.create", 201, 30*time.Millisecond)
@@ -117,6 +117,7 @@ func TestCounts(t *testing.T) {
 		`playbook_bot_markers_tampered_total 1`,
 		`playbook_bot_answers_restored_total 1`,
 		`playbook_bot_sweep_found_total 2`,
+		`playbook_bot_database_behind_total 1`,
 		`playbook_bot_forge_requests_total{forge="gitea",kind="comment.create",status="201"} 1`,
 		`playbook_bot_forge_requests_total{forge="gitea",kind="comment.create",status="none"} 1`,
 		`playbook_bot_forge_request_duration_seconds_bucket{forge="gitea",kind="comment.create",le="0.05"} 1`,

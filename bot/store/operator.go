@@ -108,6 +108,32 @@ func (l *ledger) Logs(ctx context.Context, after int64, limit int) (logs []Threa
 	return logs, next, nil
 }
 
+// Reread forgets all that the threads themselves tell: states, texts, events,
+// answers, what was taken in and how far sweeps came. The audit log, whose
+// words a text is, and the repositories' names stay. It is for a database that
+// was put back from a backup: the bot would not know what it answered since,
+// and answer again; after this it reads every thread as if the database had
+// been lost. No bot may be serving the database: see Idle. It returns how many
+// threads there are.
+func (l *ledger) Reread(ctx context.Context) (threads int64, err error) {
+	err = l.e.longTx(ctx, func(tx runner) error {
+		for _, q := range []string{
+			`DELETE FROM events`, `DELETE FROM answers`, `DELETE FROM objects`, `DELETE FROM seen`,
+			`DELETE FROM meta WHERE key LIKE 'watermark:%'`,
+		} {
+			if _, err := tx.exec(ctx, q); err != nil {
+				return err
+			}
+		}
+		threads, err = tx.exec(ctx, `UPDATE threads SET state = NULL, due = NULL, open = FALSE, wake_at = NULL, owner = '', lease_until = 0, fence = fence + 1`)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("forget what the threads tell: %w", err)
+	}
+	return threads, nil
+}
+
 // ErrNotSQLite: what was asked for is there for SQLite only.
 var ErrNotSQLite = errors.New("not a SQLite database")
 

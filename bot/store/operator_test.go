@@ -158,3 +158,40 @@ func TestIdle(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { idle(t, filepath.Join(t.TempDir(), "bot.db")) })
 	t.Run("postgres", func(t *testing.T) { idle(t, pgtest.URL(t)) })
 }
+
+func TestRereadKeepsTheAuditLogAndWhoseWordsTheyAre(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *fixture) {
+		ctx := t.Context()
+		l, ev := inHand(t, s)
+		s.mustAccept(t, comment(3, 13))
+		must(t, s.Commit(ctx, l, Change{State: []byte("{}"), Open: true, Due: s.clock.now(), Finish: done(ev.ID), Objects: []Object{{Object: ev.Object, Keep: true}},
+			Answers: []Answer{{Key: "a", Body: "b"}}, Audit: []AuditRow{{Chain: 1, Seq: 1}, {Chain: 2, Seq: 1}}}))
+		must(t, s.SetMeta(ctx, "watermark:gitea:41", "then"))
+		must(t, s.SetMeta(ctx, "other", "kept"))
+		if n := must1(s.Reread(ctx)); n != 1 {
+			t.Errorf("%d threads, want 1", n)
+		}
+		if err := s.Commit(ctx, l, Change{State: []byte("late")}); !errors.Is(err, ErrFenced) {
+			t.Errorf("a worker from before commits: %v", err)
+		}
+		th := must1(s.FindThread(ctx, "gitea", testRepo.ID, 3))
+		if th.State != nil || len(th.Events)+len(th.Open)+len(th.Records) > 0 || th.AuditChain != 2 {
+			t.Errorf("the thread still holds %+v", th)
+		}
+		if st := must1(s.Stats(ctx)); st != (Stats{Now: s.clock.now()}) || len(must1(s.OpenThreads(ctx, "gitea", testRepo.ID))) > 0 {
+			t.Errorf("still waiting: %+v", st)
+		}
+		if n := len(must1(s.Audit(ctx, th.ID))); n != 2 {
+			t.Errorf("%d audit entries, want 2", n)
+		}
+		if !must1(s.Attested(ctx, "gitea", testRepo.ID, ev.Object, ev.BodySHA)) {
+			t.Error("whose words they are was forgotten")
+		}
+		if must1(s.Seen(ctx, "gitea", testRepo.ID, ev.Object)) || must1(s.Meta(ctx, "watermark:gitea:41")) != "" || must1(s.Meta(ctx, "other")) != "kept" {
+			t.Error("what a sweep compares with stayed, or more went")
+		}
+		if !s.mustAccept(t, comment(3, 12)) {
+			t.Error("the text cannot come again")
+		}
+	})
+}

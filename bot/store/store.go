@@ -169,6 +169,9 @@ type Store interface {
 	// hashes, dead events and the audit log stay. It works in small
 	// transactions, and is safe to run on several replicas at once.
 	Prune(ctx context.Context, before time.Time) (events int64, err error)
+	// Reread forgets all that can be read from the threads again, and keeps the
+	// audit log: for a database put back from a backup. See operator.go.
+	Reread(ctx context.Context) (threads int64, err error)
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 	Ping(ctx context.Context) error
@@ -249,6 +252,8 @@ type Thread struct {
 	Records []Object
 	// MaxComment is the greatest comment id known in the thread.
 	MaxComment int64
+	// AuditChain is the number of the thread's last audit chain, 0 for none.
+	AuditChain int64
 }
 
 // Object is what was last seen of one text of a thread.

@@ -110,8 +110,9 @@ func readRefs(ctx context.Context, r runner, cond string, a ...any) (refs []Thre
 func readThread(ctx context.Context, r runner, cond string, a ...any) (*Thread, int64, error) {
 	var t Thread
 	var loaded, now int64
-	dest := append(refDest(&t.ThreadRef), &t.State, &t.MaxComment, &loaded, &now)
-	err := r.one(ctx, `SELECT `+threadColumns+`, t.state, t.max_comment, t.loaded, CAST({now} AS BIGINT) FROM `+threadTables+` WHERE `+cond, a, dest...)
+	dest := append(refDest(&t.ThreadRef), &t.State, &t.MaxComment, &t.AuditChain, &loaded, &now)
+	err := r.one(ctx, `SELECT `+threadColumns+`, t.state, t.max_comment,
+		coalesce((SELECT max(a.chain) FROM audit a WHERE a.thread = t.id), 0), t.loaded, CAST({now} AS BIGINT) FROM `+threadTables+` WHERE `+cond, a, dest...)
 	if err != nil {
 		return nil, 0, err
 	}
