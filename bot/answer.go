@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"playbook-bot/bot/forge"
@@ -19,11 +20,22 @@ func hintKey(o forge.Object) string        { return fmt.Sprintf("hint:%s:%d", o.
 func flipKey(request string, n int) string { return fmt.Sprintf("flip:%s:%d", request, n) }
 func revokeKey(approval string) string     { return "revoke:" + approval }
 func expiredKey(approval string) string    { return "expired:" + approval }
+
+// restoredKey is the key of an answer that somebody deleted, posted again.
+func restoredKey(k string) string { return restoredPrefix + k }
+
+const restoredPrefix = "restored:"
+
+// answeredObject is the text that an answer of this key is about, if it was
+// given to one text: an answer, restored or not, or a hint.
 func answeredObject(k string) (o forge.Object, ok bool) {
-	for _, kind := range []forge.ObjectKind{forge.ObjectIssue, forge.ObjectComment} {
-		if n, err := fmt.Sscanf(k, "answer:"+string(kind)+":%d", &o.ID); n == 1 && err == nil {
-			o.Kind = kind
-			return o, true
+	k = strings.TrimPrefix(k, restoredPrefix)
+	for _, what := range []string{"answer:", "hint:"} {
+		for _, kind := range []forge.ObjectKind{forge.ObjectIssue, forge.ObjectComment} {
+			if n, err := fmt.Sscanf(k, what+string(kind)+":%d", &o.ID); n == 1 && err == nil {
+				o.Kind = kind
+				return o, true
+			}
 		}
 	}
 	return forge.Object{}, false
@@ -135,19 +147,24 @@ func (s *session) postFailed(ctx context.Context, a store.Answer, err error) (bo
 		s.settle(a, store.AnswerClaimed, noteWaiting)
 		return false, s.commit(ctx)
 	}
-	a.Tries++
-	dead := errors.Is(err, forge.ErrPermanent) || a.Tries >= maxTries || errors.Is(err, forge.ErrNotFound) && a.Tries >= 3
-	if dead {
-		s.observe = append(s.observe, Observation{What: "dead"})
-		s.settle(a, store.AnswerDead, fe.Error())
-		return true, s.commit(ctx)
+	if fe.RetryAfter == 0 || fe.Kind != forge.ErrRetry { // waiting as told is no failed try
+		a.Tries++
 	}
-	if fe.RetryAfter > 0 {
-		a.Tries--
+	if errors.Is(err, forge.ErrPermanent) || lasting(err, a.Tries) || a.Tries >= maxTries {
+		return true, s.giveUp(ctx, a, fe.Error())
 	}
-	a.NextAt = s.now.Add(backoff(a.Tries-1, err))
+	a.NextAt = s.now.Add(backoff(max(a.Tries-1, 0), err))
 	s.settle(a, store.AnswerPending, fe.Error())
 	return false, s.commit(ctx)
+}
+
+// giveUp ends an answer that will not be posted, and says so to the operator.
+func (s *session) giveUp(ctx context.Context, a store.Answer, why string) error {
+	s.b.Log.ErrorContext(ctx, "answer given up", "thread", s.t.Number, "key", a.Key, "tries", a.Tries, "why", why)
+	s.observe = append(s.observe, Observation{What: "dead"})
+	a.NextAt = time.Time{}
+	s.settle(a, store.AnswerDead, why)
+	return s.commit(ctx)
 }
 
 // reconcile looks for the comment of a claim whose end is not known, and
@@ -156,7 +173,16 @@ func (s *session) postFailed(ctx context.Context, a store.Answer, err error) (bo
 func (s *session) reconcile(ctx context.Context, a store.Answer) (bool, error) {
 	found, err := s.find(ctx, a)
 	if err != nil {
-		a.NextAt = s.now.Add(backoff(min(a.Tries, 4), err))
+		a.Tries++
+		if !errors.Is(err, forge.ErrRetry) && (errors.Is(err, forge.ErrPermanent) || lasting(err, a.Tries) || a.Tries >= maxTries) {
+			return true, s.giveUp(ctx, a, note(err))
+		}
+		// To look is harmless, and while a forge is down nothing is given up.
+		wait := backoff(a.Tries-1, err)
+		if wait <= time.Hour {
+			wait = min(wait, maxSetback)
+		}
+		a.NextAt = s.now.Add(wait)
 		s.settle(a, store.AnswerClaimed, a.Note)
 		return false, s.commit(ctx)
 	}
@@ -172,10 +198,11 @@ func (s *session) reconcile(ctx context.Context, a store.Answer) (bool, error) {
 		a.NextAt = s.now.Add(s.b.Settle)
 		s.settle(a, store.AnswerClaimed, noteLooked)
 	default:
-		a.NextAt = time.Time{}
-		a.Tries++
+		if a.Tries++; a.Tries >= maxTries {
+			return true, s.giveUp(ctx, a, "posted again and again, and never there")
+		}
+		a.NextAt = s.now.Add(backoff(a.Tries-1, nil))
 		s.settle(a, store.AnswerPending, "two looks found nothing")
-		return true, s.commit(ctx)
 	}
 	return false, s.commit(ctx)
 }
@@ -201,7 +228,7 @@ func (s *session) find(ctx context.Context, a store.Answer) (int64, error) {
 	if len(ours) == 0 {
 		return 0, nil
 	}
-	s.deleteDoubles(ctx, ours)
+	_ = s.deleteDoubles(ctx, ours) // logged; what is left of them the sweep finds
 	return ours[0], nil
 }
 
@@ -221,15 +248,43 @@ func (s *session) ours(comments []forge.Comment, key string, after int64) []int6
 }
 
 // deleteDoubles keeps the first of our comments with one key: the promise is
-// one lasting answer.
-func (s *session) deleteDoubles(ctx context.Context, ids []int64) {
+// one lasting answer. The first is from then on the answer, whichever of them
+// was recorded.
+func (s *session) deleteDoubles(ctx context.Context, ids []int64) error {
+	var errs []error
 	for _, id := range ids[1:] {
 		if err := s.forge.DeleteComment(ctx, s.t.Repo.ID, id); err != nil {
 			s.b.Log.ErrorContext(ctx, "cannot delete a double of an answer", "thread", s.t.Number, "comment", id, "error", err)
+			errs = append(errs, err)
 			continue
 		}
 		s.b.Observe(Observation{What: "double_deleted"})
+		errs = append(errs, s.disown(ctx, id, ids[0]))
 	}
+	return errors.Join(errs...)
+}
+
+// disown records that our comment id was a double, now deleted, of another.
+func (s *session) disown(ctx context.Context, id, of int64) error {
+	known, err := s.lookup(ctx, forge.Object{Kind: forge.ObjectComment, ID: id})
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		known.Deleted, known.dirty = true, true
+	}
+	a, err := s.b.Ledger.AnswerByComment(ctx, s.t.ID, id)
+	if isNotStored(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.CommentID = of
+	s.settle(a, store.AnswerPosted, "its double was deleted")
+	s.change.Objects = append(s.change.Objects, store.Object{
+		Object: forge.Object{Kind: forge.ObjectComment, ID: of}, Author: s.self, BodySHA: bodySHA(a.Body)})
+	return nil
 }
 
 // tidy removes doubles of one key, as a worker that lost its lease must.
@@ -242,6 +297,33 @@ func (s *session) tidy(ctx context.Context, key string) {
 		return
 	}
 	if ours := s.ours(comments, key, 0); len(ours) > 1 {
-		s.deleteDoubles(ctx, ours)
+		_ = s.deleteDoubles(ctx, ours)
 	}
+}
+
+// unknownOwn follows a hint about a comment under our account that nobody
+// recorded. A POST that took effect long after anyone could expect it leaves
+// such a one: a double, if its answer was posted again meanwhile.
+func (s *session) unknownOwn(ctx context.Context, ev store.Event, body string) error {
+	known, err := s.lookup(ctx, ev.Object)
+	if err != nil {
+		return err
+	}
+	m, ok, _ := verify(s.b.Secrets(), s.place(), body)
+	if known == nil && ok {
+		comments, err := s.forge.Comments(ctx, s.t.Repo.ID, s.t.Number, time.Time{})
+		if err != nil {
+			return err
+		}
+		if ours := s.ours(comments, m.Key, 0); len(ours) > 1 {
+			if err := s.deleteDoubles(ctx, ours); err != nil {
+				return err
+			}
+		}
+	}
+	if known == nil && body != "" && !slices.ContainsFunc(s.change.Objects, func(o store.Object) bool { return o.Object == ev.Object }) {
+		s.change.Objects = append(s.change.Objects, store.Object{Object: ev.Object, Author: s.self, BodySHA: bodySHA(body)})
+	}
+	s.finish(ev, "as it should be")
+	return s.commit(ctx)
 }

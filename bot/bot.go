@@ -94,7 +94,8 @@ type Config struct {
 // Observation is one thing worth counting.
 type Observation struct {
 	// What is "answer", "adopted", "double_deleted", "revoked", "dead",
-	// "marker_tampered", "restored", "sweep_found", "database_behind".
+	// "marker_tampered", "restored", "sweep_found", "database_behind",
+	// "effects_dropped".
 	What string
 	// Verdict and Code are set for answers.
 	Verdict, Code string

@@ -36,6 +36,8 @@ type session struct {
 	attested []playbook.Attempt
 	// verified are the bot's own records, restored from its signed answers.
 	verified map[forge.Object][]record
+	// cold: the thread was read in full just now.
+	cold bool
 	// over says why nothing more is to be said in the thread.
 	over string
 	// broken says why the open request no longer stands on the record.
@@ -125,7 +127,8 @@ func (s *session) endAll(ctx context.Context) (again bool, err error) {
 	if err := s.endRequest(store.Event{}, "ended", "gone"); err != nil {
 		return false, err
 	}
-	s.st.Gone = true
+	s.st.Gone, s.cold = true, true
+	s.st.Labels, s.st.Reactions = s.st.labels(), nil
 	return len(s.t.Events) > 0, s.commit(ctx)
 }
 
@@ -296,7 +299,7 @@ func backoff(tries int, err error) time.Duration {
 // reset drops the change of this turn.
 func (s *session) reset() {
 	s.st = s.old.clone()
-	s.change, s.observe, s.broken = store.Change{}, nil, ""
+	s.change, s.observe, s.broken, s.cold = store.Change{}, nil, "", false
 	for _, o := range s.objects {
 		o.dirty = false
 	}
@@ -314,15 +317,23 @@ func (s *session) settle(a store.Answer, status, why string) {
 
 // commit writes the turn's change, whole or not at all.
 func (s *session) commit(ctx context.Context) error {
+	s.change.Due = s.st.due(s.b.Playbook.RequestTTL())
+	if !slices.Equal(s.old.labels(), s.st.labels()) {
+		s.st.effectsAnew(s.now)
+	}
+	if at := later(s.st.EffectsAt, s.now); s.lacksEffects() && (s.change.Due.IsZero() || at.Before(s.change.Due)) {
+		// Nothing else would bring the thread back for them, should this
+		// process end before they are done.
+		s.change.Due = at
+	}
 	raw, err := json.Marshal(s.st)
 	if err != nil {
 		return fmt.Errorf("write the thread's state: %w", err)
 	}
-	s.change.State = raw
-	if s.change.Due = s.st.due(s.b.Playbook.RequestTTL()); s.needsEffects() {
-		// Nothing else would bring the thread back for them, should this
-		// process end before they are done.
-		s.change.Due = s.now
+	if s.t.State != nil || s.cold {
+		// A thread that was never read has no state yet, whatever failed in
+		// it: it is still to be read in full.
+		s.change.State = raw
 	}
 	s.change.Open = s.st.Request != nil || s.st.Approval != nil
 	for _, o := range s.objects {

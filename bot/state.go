@@ -41,6 +41,8 @@ type state struct {
 	Reactions []pendingReaction `json:"reactions,omitempty"`
 	// EffectTries counts failed tries to set labels and reactions.
 	EffectTries int `json:"effect_tries,omitempty"`
+	// EffectsAt is when to try again.
+	EffectsAt time.Time `json:"effects_at,omitzero"`
 	// Restored are the bot's own comments restored once already.
 	Restored []int64 `json:"restored,omitempty"`
 }

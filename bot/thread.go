@@ -54,6 +54,7 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 		}
 	}
 	s.contamination()
+	s.cold = true
 	return s.commit(ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"playbook-bot/bot/comment"
@@ -110,8 +111,9 @@ func (s *session) tampered(ctx context.Context, ev store.Event, body string) err
 	a, err := s.b.Ledger.AnswerByComment(ctx, s.t.ID, ev.Object.ID)
 	if isNotStored(err) {
 		s.noticeBehind(ctx, ev.Object, body)
+		return s.unknownOwn(ctx, ev, body)
 	}
-	if isNotStored(err) || err == nil && body != "" && canonical(body) == canonical(a.Body) {
+	if err == nil && body != "" && canonical(body) == canonical(a.Body) {
 		s.finish(ev, "as it should be")
 		return s.commit(ctx)
 	}
@@ -130,7 +132,7 @@ func (s *session) tampered(ctx context.Context, ev store.Event, body string) err
 		}
 		known.BodySHA, known.Deleted, known.dirty = sha, body == "", true
 	}
-	again := slices.Contains(s.st.Restored, ev.Object.ID)
+	again := slices.Contains(s.st.Restored, ev.Object.ID) || strings.HasPrefix(a.Key, restoredPrefix)
 	what := "restored"
 	if again {
 		what = "tampered"
@@ -165,7 +167,7 @@ func (s *session) repost(a store.Answer) {
 	if at := markerLine.FindStringIndex(body); at != nil {
 		body = body[:at[0]]
 	}
-	m := marker{Key: "restored:" + a.Key, Chain: s.st.Audit.Chain, Seq: s.st.Audit.Seq, Hash: s.st.Audit.Hash}
+	m := marker{Key: restoredKey(a.Key), Chain: s.st.Audit.Chain, Seq: s.st.Audit.Seq, Hash: s.st.Audit.Hash}
 	s.change.Answers = append(s.change.Answers, store.Answer{Key: m.Key, Body: sign(s.b.Secrets()[0], s.place(), m, body),
 		Trigger: a.Trigger, Status: store.AnswerPending})
 }
