@@ -279,5 +279,8 @@ func (a *installations) locate(ctx context.Context, repo int64) (forge.Repo, err
 		a.setHome(repo, r.OwnerID)
 		return r, nil
 	}
-	return forge.Repo{}, &forge.Error{Op: what.Op, Status: status, Kind: forge.ErrNotFound, FromForge: status != 0}
+	if status == 0 { // nobody could be asked: nothing was said of the repository
+		return forge.Repo{}, &forge.Error{Op: what.Op, Kind: forge.ErrUnverified}
+	}
+	return forge.Repo{}, &forge.Error{Op: what.Op, Status: status, Kind: forge.ErrNotFound, FromForge: true}
 }

@@ -220,6 +220,9 @@ func TestAnAppThatWasTakenOutIsNotVerified(t *testing.T) {
 		if !errors.Is(err, forge.ErrUnverified) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if _, err := f.c.RepoByID(t.Context(), f.repo.ID); !errors.Is(err, forge.ErrUnverified) {
+			t.Errorf("%s: the repository: %v", name, err)
+		}
 	}
 }
 

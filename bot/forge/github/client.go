@@ -168,11 +168,15 @@ func get(what wire.Call, out any, path string) request {
 	return request{what, http.MethodGet, path, nil, out}
 }
 
-// escaped is a path of these parts, each of which is one segment.
+// escaped is a path of these parts, each of which is one segment, dots too: they
+// would else lead up.
 func escaped(parts ...any) string {
 	out := make([]string, len(parts))
 	for i, p := range parts {
 		out[i] = url.PathEscape(fmt.Sprint(p))
+		if out[i] == "." || out[i] == ".." {
+			out[i] = strings.ReplaceAll(out[i], ".", "%2E")
+		}
 	}
 	return strings.Join(out, "/")
 }

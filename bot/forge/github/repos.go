@@ -93,9 +93,14 @@ func (c *Client) RepoByID(ctx context.Context, id int64) (forge.Repo, error) {
 	r, ex, err := c.readRepo(ctx, func() (identity, error) { return c.auth.forRepo(ctx, what, id) }, what, inRepo(id))
 	switch {
 	case isApp && (errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUnverified)):
-		// It may have passed to another account.
+		// It may have passed to another account. If not, an app that was taken
+		// out of this one does not prove it deleted.
 		app.setHome(id, 0)
-		return app.locate(ctx, id)
+		r, lerr := app.locate(ctx, id)
+		if errors.Is(lerr, forge.ErrNotFound) {
+			return forge.Repo{}, err
+		}
+		return r, lerr
 	case err != nil:
 		return forge.Repo{}, err
 	case r.ID != id:
