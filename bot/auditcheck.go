@@ -106,7 +106,7 @@ func (c *AuditCheck) CheckComments(secrets []string, t store.ThreadRef, rows []s
 		}
 	}
 	for _, r := range restarts {
-		c.Notes = append(c.Notes, fmt.Sprintf("the database was lost: the log begins anew after entry %d.%d; up to there only the comments tell", r.chain, r.seq))
+		c.Notes = append(c.Notes, fmt.Sprintf("the database was lost, or a backup put back: a new chain begins after entry %d.%d; what the log lacks of that time only the comments tell", r.chain, r.seq))
 	}
 }
 

@@ -13,27 +13,29 @@ import (
 
 func (a *app) db() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "db copy|backup|prune",
+		Use:     "db copy|backup|reread|prune",
 		GroupID: groupBot,
-		Short:   "Copy the database to another one, back it up, or drop what is old",
+		Short:   "Copy the database to another one, back it up, put a backup back, or drop what is old",
 		Long: `db is for what is done to the bot's database as a whole: moving it from SQLite
 to PostgreSQL or back (copy), saving a SQLite database while the bot runs
-(backup), and dropping finished events now instead of at the next hour (prune).
+(backup), putting a backup back (reread), and dropping finished events now
+instead of at the next hour (prune).
 
 The database may also be lost: the bot restores requests, attempts and what was
 answered from the threads. What is lost for good then is the audit log.`,
 		Example: `  playbook-bot db copy sqlite:data/playbook-bot.db -
   playbook-bot db backup /backup/playbook-bot.db
+  playbook-bot db reread
   playbook-bot db prune`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no %q: want copy, backup or prune", args[0])
+				return usagef("there is no %q: want copy, backup, reread or prune", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.dbCopy(), a.dbBackup(), a.dbPrune())
+	cmd.AddCommand(a.dbCopy(), a.dbBackup(), a.dbReread(), a.dbPrune())
 	return cmd
 }
 
@@ -120,7 +122,8 @@ func (a *app) dbBackup() *cobra.Command {
 		Short: "Write a consistent copy of the SQLite database to a new file, beside the running bot",
 		Long: `backup writes a consistent copy of the SQLite database of DATABASE_URL to FILE,
 which must not exist, readable by its owner only. The bot may be running. To use
-the copy, stop the bot and put it in the database's place.
+the copy, stop the bot, put it in the database's place, and run
+"playbook-bot db reread".
 
 For PostgreSQL use pg_dump.`,
 		Example: `  playbook-bot db backup /backup/playbook-bot.db`,
@@ -140,6 +143,51 @@ For PostgreSQL use pg_dump.`,
 			return err
 		},
 	}
+}
+
+func (a *app) dbReread() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reread",
+		Short: "After a backup was put back: have every thread read again",
+		Long: `reread is for a database of DATABASE_URL that was put back from a backup, before
+the bot is started on it. What the bot answered after the backup was made is in
+the threads and not in the database: started as it is, it would answer again.
+
+It drops all that can be read from the threads, and keeps what cannot: the audit
+log, and whose words a text is. The bot, started, goes through all threads as
+after a lost database: nothing is answered a second time, every attempt and
+request is known, no earlier approval stands, and each audit log goes on in a
+new chain that names the last entry its thread knows of.
+
+Every bot must be stopped. On SQLite that is made sure of; on PostgreSQL only a
+thread in some worker's hands is noticed.`,
+		Example: `  playbook-bot db reread`,
+		Args:    noArg,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runDBReread(cmd.Context()) },
+	}
+}
+
+func (a *app) runDBReread(ctx context.Context) (err error) {
+	s, err := loadConfig(a.environ, nil, "DATABASE_URL")
+	if err != nil {
+		return err
+	}
+	release, err := store.Idle(ctx, s.Database)
+	if err != nil {
+		return fmt.Errorf("read the threads of %s again: %w", store.Describe(s.Database), err)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	db, err := store.Open(ctx, s.Database, store.Options{Offline: true})
+	if err != nil {
+		return fmt.Errorf("open the database of DATABASE_URL: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	n, err := db.Reread(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s will be read again\n", count(int(n), "thread", "threads"))
+	return nil
 }
 
 func (a *app) dbPrune() *cobra.Command {

@@ -198,6 +198,9 @@ func TestOperators(t *testing.T) {
 			}
 		}
 	})
+	t.Run("put a backup back", func(t *testing.T) { putsBack(t, environ, s, dir) })
+	s = startWatched(t, environ)
+	g.SetSink(forgetest.URLSink(http.DefaultClient, s.url))
 	t.Run("copy", func(t *testing.T) { copies(t, environ, s, dir) })
 }
 
@@ -299,6 +302,37 @@ func cutTail(t *testing.T, file string) {
 	exec("DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)")
 	exec(`UPDATE threads SET state = CAST(json_set(CAST(state AS TEXT), '$.audit.seq', (SELECT max(seq) FROM audit),
 		'$.audit.hash', (SELECT lower(hex(hash)) FROM audit ORDER BY seq DESC LIMIT 1)) AS BLOB)`)
+}
+
+// putsBack goes back to a backup as OPERATIONS.md says; the answers of the
+// running forge are the ones from before.
+func putsBack(t *testing.T, environ map[string]string, s *watched, dir string) {
+	file := filepath.Join(dir, "put-back.db")
+	if code, _, errs := program(environ, "db", "backup", file); code != exitOK {
+		t.Fatalf("exit %d\n%s", code, errs)
+	}
+	if code, _, errs := program(environ, "db", "reread"); code != exitFailure || !strings.Contains(errs, "another process") {
+		t.Errorf("under the running bot: exit %d\n%s", code, errs)
+	}
+	s.end(t)
+	other := maps.Clone(environ)
+	other["DATABASE_URL"] = "sqlite:" + file
+	if code, out, errs := program(other, "db", "reread"); code != exitOK || out != "1 thread will be read again\n" {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, _ := program(other, "approval", "1/1"); code != exitRefused {
+		t.Errorf("an approval from before: exit %d\n%s", code, out)
+	}
+	again := startWatched(t, other)
+	eventually(t, "the rebuilt entry", func() bool {
+		_, out, _ := program(other, "audit", "--json")
+		return strings.Contains(out, `"what":"rebuilt"`)
+	})
+	again.end(t)
+	code, out, errs := program(other, "audit", "--verify")
+	if code != exitOK || !strings.Contains(out, "the database was lost") {
+		t.Errorf("the log afterwards: exit %d\n%s%s", code, out, errs)
+	}
 }
 
 func copies(t *testing.T, environ map[string]string, s *watched, dir string) {
