@@ -144,7 +144,12 @@ func (p *planner) propose(ctx context.Context, at place, action Action, change f
 	return nil
 }
 
+// unform takes the form away. A pull request that proposes it is people's to
+// close.
 func (p *planner) unform(ctx context.Context, at place) error {
+	if number, err := p.Admin.PullOf(ctx, at.repo.ID, Branch); err == nil && number != 0 {
+		p.add(at, "form", Keep, nil, "pull request %d proposes it still: close it", number)
+	}
 	have, err := p.Admin.ReadFile(ctx, at.repo.ID, p.FormPath, "")
 	switch {
 	case errors.Is(err, forge.ErrNotFound):

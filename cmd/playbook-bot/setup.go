@@ -23,13 +23,7 @@ type setupFlags struct {
 	repos                    []string
 }
 
-func (a *app) setup() *cobra.Command {
-	var f setupFlags
-	cmd := &cobra.Command{
-		Use:     "setup [OWNER/REPO…] | --org NAME [OWNER/REPO…]",
-		GroupID: groupBot,
-		Short:   "Make a repository or organisation ready for the bot: hook, labels, form, access",
-		Long: `setup makes repositories ready for the bot, and prints what it changed:
+const setupLong = `setup makes repositories ready for the bot, and prints what it changed:
 
   access  the bot's account becomes an administrator of the repository; with
           less it cannot read who may approve what
@@ -57,7 +51,15 @@ the scopes write:repository, write:issue and read:user; for --org one of an
 owner's, with write:organization too. Nothing else reads it but doctor.
 
 --remove takes all of it away again, but for labels that issues bear and forms
-that people have changed. --dry-run only prints. Afterwards: doctor.`,
+that people have changed. --dry-run only prints. Afterwards: doctor.`
+
+func (a *app) setup() *cobra.Command {
+	var f setupFlags
+	cmd := &cobra.Command{
+		Use:     "setup [OWNER/REPO…] | --org NAME [OWNER/REPO…]",
+		GroupID: groupBot,
+		Short:   "Make a repository or organisation ready for the bot: hook, labels, form, access",
+		Long:    setupLong,
 		Example: `  playbook-bot setup ops/incidents
   playbook-bot setup ops/incidents --dry-run
   playbook-bot setup --org ops ops/incidents ops/infra --pull-request
