@@ -112,10 +112,15 @@ func (d *doctor) examine(ctx context.Context) {
 	if db != nil {
 		defer func() { _ = db.Close() }()
 	}
-	s, err := loadConfig(d.environ, nil, "GITEA_URL", "GITEA_TOKEN", "REPOSITORIES", "PUBLIC_URL", "LISTEN", "REQUEST_TIMEOUT", "ADMIN_TOKEN")
+	s, err := loadConfig(d.environ, nil, "GITEA_URL", "GITEA_TOKEN", "REPOSITORIES", "PUBLIC_URL", "LISTEN", "REQUEST_TIMEOUT")
 	if err != nil {
 		d.skip("address", "the forge cannot be asked with this configuration")
 		return
+	}
+	// A bad one was told of; the checks that do without it can still be made.
+	s.Admin = func() string { return "" }
+	if admin, err := loadConfig(d.environ, nil, "ADMIN_TOKEN"); err == nil {
+		s.Admin = admin.Admin
 	}
 	running := d.alive(ctx, s)
 	u, err := s.checkup(book, db)

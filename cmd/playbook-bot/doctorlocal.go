@@ -17,8 +17,9 @@ import (
 // secrets where it holds one.
 func (d *doctor) configuration() {
 	s, err := loadConfig(d.environ, nil)
+	_, adminErr := loadConfig(d.environ, nil, "ADMIN_TOKEN")
 	bad := map[string]bool{}
-	for _, e := range each(err) {
+	for _, e := range append(each(err), each(adminErr)...) {
 		check := "configuration"
 		if isSecret(e.name) {
 			check = "secrets"
@@ -87,6 +88,9 @@ func cureOf(name string) string {
 // those is not a matter of their mode.
 var mounted = []string{"/run/secrets/", "/var/run/secrets/"}
 
+const anotherMaster = "Make one with openssl rand -hex 32 and put it before this one, with a comma between; " +
+	"run setup --new-secret for each repository or organisation; then take this one out."
+
 // exposed looks for secrets that others can read or guess.
 func (d *doctor) exposed(s *settings) bool {
 	found := false
@@ -110,11 +114,11 @@ func (d *doctor) exposed(s *settings) bool {
 		switch {
 		case master == s.Token():
 			found = true
-			d.fail("secrets", "PLAYBOOK_SECRET", "it is the token: whoever reads one has both", "Make one of its own, then run setup --new-secret for each hook: openssl rand -hex 32")
+			d.fail("secrets", "PLAYBOOK_SECRET", "it is the token: whoever reads one has both", anotherMaster)
 		case distinct(master) < 8:
 			found = true
 			d.fail("secrets", "PLAYBOOK_SECRET", "the one in place "+string(rune('1'+min(i, 8)))+" repeats a few characters and can be guessed",
-				"Make a random one, then run setup --new-secret for each hook: openssl rand -hex 32")
+				anotherMaster)
 		}
 	}
 	return found
