@@ -42,9 +42,8 @@ func answeredObject(k string) (o forge.Object, ok bool) {
 }
 
 // Notes on a claimed answer: how far the search for a POST without a known
-// end has come.
+// end has come. With any other note it has not begun.
 const (
-	noteUnknown = ""
 	noteWaiting = "waiting until the POST can no longer take effect"
 	noteLooked  = "looked once, not there"
 )
@@ -191,13 +190,15 @@ func (s *session) reconcile(ctx context.Context, a store.Answer) (bool, error) {
 		return true, s.recordPosted(ctx, a, found, "adopted")
 	}
 	switch a.Note {
-	case noteUnknown:
+	default:
+		// Nothing is known of this claim's POST. The note may be an earlier
+		// try's: that one is over, and says nothing about this one.
 		a.NextAt = later(a.Deadline, s.now).Add(s.b.SettleUnknown)
 		s.settle(a, store.AnswerClaimed, noteWaiting)
 	case noteWaiting:
 		a.NextAt = s.now.Add(s.b.Settle)
 		s.settle(a, store.AnswerClaimed, noteLooked)
-	default:
+	case noteLooked:
 		if a.Tries++; a.Tries >= maxTries {
 			return true, s.giveUp(ctx, a, "posted again and again, and never there")
 		}
