@@ -48,6 +48,11 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 	for _, ev := range s.t.Events {
 		waiting[ev.Object] = true
 	}
+	if s.now.Sub(ev.ReceivedAt) < lateDelivery && slices.ContainsFunc(texts, func(t text) bool {
+		return compareObjects(t.Object, ev.Object) < 0 && !waiting[t.Object] && !answered[t.Object] && s.underway(t)
+	}) {
+		return &waitError{d: time.Second} // what came before is to be read before
+	}
 	for _, t := range texts {
 		if err := s.coldText(ctx, t, answered, waiting); err != nil {
 			return err
@@ -64,6 +69,13 @@ func (s *session) opens() bool {
 	return len(s.t.Events) == 1 && s.t.Events[0].Action == forge.ActionOpened
 }
 
+// underway reports whether the delivery of a text may still be on the way. A
+// text that is taken for found has nobody's word, and its commands not all of
+// their force.
+func (s *session) underway(t text) bool {
+	return t.author.ID != s.self.ID && s.now.Sub(t.created) < lateDelivery
+}
+
 // coldText stores one listed text, or has it come as an event.
 func (s *session) coldText(ctx context.Context, t text, answered, waiting map[forge.Object]bool) error {
 	if t.author.ID == s.self.ID {
@@ -73,6 +85,9 @@ func (s *session) coldText(ctx context.Context, t text, answered, waiting map[fo
 	}
 	if waiting[t.Object] && !answered[t.Object] {
 		return nil // its own event brings it
+	}
+	if !answered[t.Object] && s.underway(t) {
+		return nil // its delivery brings it, or else the next sweep
 	}
 	// One that was answered is taken in here even where an event waits: the
 	// sweep takes every text of the last day for new, and the event must find
