@@ -28,15 +28,12 @@ type Tree struct {
 }
 
 // FindTree finds the checkout from the working directory, which under
-// `go run -C` and `go test` lies in the sandbox's module.
+// `go run -C` and `go test` lies in the sandbox's module, or in one beside it
+// that requires the sandbox by a replace directive (deploy/bench).
 func FindTree(ctx context.Context) (Tree, error) {
-	out, err := goOutput(ctx, "", "list", "-m", "-f", "{{.Path}}\t{{.Dir}}")
+	dir, err := goOutput(ctx, "", "list", "-m", "-f", "{{.Dir}}", modulePath)
 	if err != nil {
-		return Tree{}, fmt.Errorf("find the sandbox's module: %w", err)
-	}
-	path, dir, _ := strings.Cut(out, "\t")
-	if path != modulePath {
-		return Tree{}, fmt.Errorf("the working directory is in module %q, not in %s: use `go run -C deploy/sandbox .`", path, modulePath)
+		return Tree{}, fmt.Errorf("find the sandbox's module, of which the working directory must be: use `go run -C deploy/sandbox .`: %w", err)
 	}
 	return Tree{Sandbox: dir, Gitea: filepath.Join(dir, "gitea"), Bot: filepath.Dir(filepath.Dir(dir))}, nil
 }

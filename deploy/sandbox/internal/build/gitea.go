@@ -75,6 +75,16 @@ func Gitea(ctx context.Context, dir *scratch.Dir, tree Tree, say io.Writer) (Git
 	return giteaAt(final), nil
 }
 
+// Built returns the server where an earlier run has left it in the cache; ok is
+// false where it would have to be built.
+func Built(ctx context.Context, tree Tree) (built GiteaBuild, ok bool, err error) {
+	final, err := cachePath(ctx, tree)
+	if err != nil {
+		return GiteaBuild{}, false, fmt.Errorf("find the cache for Gitea: %w", err)
+	}
+	return giteaAt(final), complete(final), nil
+}
+
 // complete relies on the directory appearing by one rename, as a whole.
 func complete(final string) bool {
 	info, err := os.Stat(final)

@@ -89,6 +89,9 @@ func (p *Process) kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 }
 
+// PID is the process's id. It may be another's once Done is closed.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
