@@ -41,6 +41,8 @@ type AuditEntry struct {
 	Known      []Evidence `json:"known,omitempty"`
 	Until      *time.Time `json:"until,omitempty"`
 	Playbook   string     `json:"playbook,omitempty"`
+	// Overlay is the commit of the repository's own playbook, where one held.
+	Overlay string `json:"overlay,omitempty"`
 	// Note holds words of the bot's own, never of people.
 	Note string `json:"note,omitempty"`
 }

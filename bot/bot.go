@@ -45,6 +45,9 @@ type Forge interface {
 	DeleteComment(ctx context.Context, repo, id int64) error
 	React(ctx context.Context, repo, number int64, obj forge.Object, r forge.Reaction, on bool) error
 	SetLabels(ctx context.Context, repo, number int64, add, remove []string) error
+	// File reads a file of the repository's default branch, and names the
+	// commit that changed it last; forge.ErrNotFound where there is none.
+	File(ctx context.Context, repo int64, path string) (content []byte, commit string, err error)
 }
 
 // Config is what a Bot is made of. All fields without a stated default are
@@ -108,6 +111,7 @@ type Bot struct {
 	selves    sync.Map // forge name → forge.Account
 	names     *nameCache
 	roles     *roleCache
+	overlays  *overlayCache
 	ready     sync.Map // forge name → struct{}
 	setbacks  setbacks
 	probes    probeLimits
@@ -127,6 +131,7 @@ func New(c Config) (*Bot, error) {
 	b.standings = newStandingCache(b)
 	b.names = newNameCache(b)
 	b.roles = newRoleCache(b)
+	b.overlays = newOverlayCache(b)
 	return b, nil
 }
 

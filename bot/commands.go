@@ -32,7 +32,7 @@ func formRequest(t text, f comment.Form) request {
 
 // ask is a request on its way to the gate.
 func (tr *turn) ask(q request) {
-	rung, known := tr.b.Playbook.Rung(q.Action)
+	rung, known := tr.policy(false).Rung(q.Action)
 	if !known {
 		tr.bare(q, templates.KindRefused, forge.ReactionConfused)
 		return
@@ -115,6 +115,7 @@ func (tr *turn) bare(q request, kind templates.Kind, reaction forge.Reaction) {
 	tr.fill(&sec, a)
 	tr.decision = d
 	tr.add(sec)
+	tr.tellOverlay()
 }
 
 // repeat answers the same question asked again: the gate is asked anew, and
@@ -160,7 +161,7 @@ func (tr *turn) pointer(r *request) {
 func (tr *turn) fillFor(sec *templates.Section, r *request) {
 	a, lk := tr.assess(r, false)
 	d := &playbook.Decision{Schema: playbook.DecisionSchema, Assessment: a, Request: r.ID, State: stateOpen, Verdict: r.Verdict,
-		Requester: r.Requester.Login, Standing: lk.Standing, DecidedAt: r.DecidedAt, Playbook: tr.b.Playbook.Identity()}
+		Requester: r.Requester.Login, Standing: lk.Standing, DecidedAt: r.DecidedAt, Playbook: tr.policy(false).Identity()}
 	if tr.st.Approval != nil {
 		d.State = stateApproved
 	}
@@ -363,11 +364,12 @@ func (tr *turn) Endorse(inv command.Invocation) {
 // Recommend gives the next rung for symptoms, after what was tried.
 func (tr *turn) Recommend(inv command.Invocation) {
 	weigh, _ := tr.attempts()
-	rec := tr.b.Playbook.RecommendActions(inv.Symptoms, weigh)
+	book := tr.policy(false)
+	rec := book.RecommendActions(inv.Symptoms, weigh)
 	sec := templates.Section{Kind: templates.KindRecommend, Recommendation: &rec}
-	if next, ok := tr.b.Playbook.Rung(rec.Next); ok {
+	if next, ok := book.Rung(rec.Next); ok {
 		sec.Next = &next
-		sec.NextSymptom = tr.b.Playbook.SymptomStartingAt(rec.Next, inv.Symptoms)
+		sec.NextSymptom = book.SymptomStartingAt(rec.Next, inv.Symptoms)
 	}
 	tr.reaction = forge.ReactionApproved
 	tr.add(sec)
@@ -384,7 +386,7 @@ func (tr *turn) Playbook(inv command.Invocation) {
 	weigh, excluded := tr.attempts()
 	switch inv.Topic {
 	case "ladder":
-		tr.add(templates.Section{Kind: templates.KindLadder, Ladder: tr.b.Playbook.Rungs()})
+		tr.add(templates.Section{Kind: templates.KindLadder, Ladder: tr.policy(false).Rungs()})
 	case "metrics":
 		m := tr.b.Playbook.RecoveryMetrics(tr.everyAttempt())
 		tr.add(templates.Section{Kind: templates.KindMetrics, Metrics: &m})
@@ -432,8 +434,8 @@ func (tr *turn) attemptsSection(weigh []playbook.Attempt, excluded []playbook.Ig
 		sec.Open = r.ID
 		tr.fillFor(&sec, r)
 	} else {
-		top := tr.b.Playbook.Rungs()
-		a := tr.b.Playbook.AssessEscalation(playbook.Escalation{Action: top[len(top)-1].Action, Attempts: weigh, Excluded: excluded,
+		book := tr.policy(false)
+		a := book.AssessEscalation(playbook.Escalation{Action: broadest(book), Attempts: weigh, Excluded: excluded,
 			Since: tr.st.Since, Standing: playbook.Standing{Permission: playbook.PermissionOwner}, Now: tr.now})
 		sec.D = &playbook.Decision{Schema: playbook.DecisionSchema, Assessment: a, DecidedAt: tr.now}
 	}

@@ -36,12 +36,14 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 	}
 	weigh, excluded := tr.attempts()
 	_, granted := tr.grant(r)
-	a := tr.b.Playbook.AssessEscalation(playbook.Escalation{
+	book := tr.policy(fresh)
+	a := book.AssessEscalation(playbook.Escalation{
 		Action: r.Action, Target: r.Target, Symptoms: r.Symptoms, Attempts: weigh, Excluded: excluded, Since: tr.st.Since,
 		BreakGlass: playbook.BreakGlass{Requested: r.BreakGlass, Authorized: granted},
 		Standing:   lk.Standing, Actor: actor.Login, Request: r.ID, Now: tr.now,
 	})
-	if rung, ok := tr.b.Playbook.Rung(r.Action); ok && rung.Gated && a.Allowed && !tr.named() {
+	tr.refuseInvalid(&a, r, weigh)
+	if rung, ok := book.Rung(r.Action); ok && rung.Gated && a.Allowed && !tr.named() {
 		why := "gated rungs are approved only in repositories that the operator's REPOSITORIES names in full, not by a wildcard"
 		a.Allowed, a.Code = false, playbook.CodeClassMatrixDenied
 		a.Matrix = playbook.MatrixAnswer{Why: why}
@@ -63,7 +65,7 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 // standingFor looks an account up as far as the rung needs: who can comment
 // can read, and the self-service rungs need no more.
 func (tr *turn) standingFor(action string, a forge.Account, fresh bool) look {
-	if rung, ok := tr.b.Playbook.Rung(action); !ok || rung.SelfService {
+	if rung, ok := tr.policy(fresh).Rung(action); !ok || rung.SelfService {
 		return look{Standing: playbook.Standing{Permission: playbook.PermissionRead, Roles: []string{}}}
 	}
 	lk := tr.standing(tr.ctx, a, fresh)
@@ -95,7 +97,7 @@ func (tr *turn) named() bool {
 // whole thread and reads standings afresh, and asks again.
 func (tr *turn) weigh(r *request) (playbook.Assessment, look) {
 	a, lk := tr.assess(r, tr.listed)
-	if rung, ok := tr.b.Playbook.Rung(r.Action); tr.err != nil || !ok || !a.Allowed || !rung.Gated || tr.listed {
+	if rung, ok := tr.policy(false).Rung(r.Action); tr.err != nil || !ok || !a.Allowed || !rung.Gated || tr.listed {
 		return a, lk
 	}
 	upTo := tr.order(tr.text.Object)
@@ -145,7 +147,7 @@ func (tr *turn) holdOn(lk look) bool {
 // rule writes the verdict into the state and makes its section.
 func (tr *turn) rule(r *request, a playbook.Assessment, lk look, key string) {
 	before, refusedAt := r.Verdict, r.DecidedAt
-	rung, _ := tr.b.Playbook.Rung(r.Action)
+	rung, _ := tr.policy(false).Rung(r.Action)
 	r.Code, r.DecidedAt, r.Pointed = a.Code, tr.now, false
 	sec := templates.Section{Reason: r.Reason, Taken: tr.taken()}
 	switch {
@@ -170,6 +172,10 @@ func (tr *turn) rule(r *request, a playbook.Assessment, lk look, key string) {
 		tr.reaction = forge.ReactionConfused
 	default:
 		r.Verdict, r.Undecided = verdictRefused, nil
+		if a.Code == playbook.CodePlaybookInvalid {
+			// Whoever mends the file need not come here: the bot looks itself.
+			r.Undecided = &undecided{Next: tr.now.Add(undecidedEvery), Until: tr.now.Add(undecidedUntil)}
+		}
 		sec.Kind = templates.KindRefused
 		tr.reaction = forge.ReactionRefused
 	}
@@ -257,6 +263,7 @@ func (tr *turn) publish(r *request, a playbook.Assessment, st playbook.Standing,
 	if key == "" {
 		tr.decision = d
 		tr.add(sec)
+		tr.tellOverlay()
 		return
 	}
 	tr.extra = append(tr.extra, keyed{key, templates.Answer{Sections: []templates.Section{sec}, Decision: d}})
@@ -264,13 +271,14 @@ func (tr *turn) publish(r *request, a playbook.Assessment, st playbook.Standing,
 
 // fill adds the rungs that a section's words are about.
 func (tr *turn) fill(sec *templates.Section, a playbook.Assessment) {
-	if rung, ok := tr.b.Playbook.Rung(a.Action); ok {
+	book := tr.policy(false)
+	if rung, ok := book.Rung(a.Action); ok {
 		sec.Rung = &rung
 	}
-	if next, ok := tr.b.Playbook.Rung(a.Next); ok {
+	if next, ok := book.Rung(a.Next); ok {
 		sec.Next = &next
 		if r := tr.st.Request; r != nil {
-			sec.NextSymptom = tr.b.Playbook.SymptomStartingAt(a.Next, r.Symptoms)
+			sec.NextSymptom = book.SymptomStartingAt(a.Next, r.Symptoms)
 		}
 	}
 }
@@ -281,7 +289,7 @@ func (tr *turn) decide(r *request, a playbook.Assessment, st playbook.Standing, 
 	d := &playbook.Decision{
 		Schema: playbook.DecisionSchema, Assessment: a, State: stateNone, Verdict: verdictNone, Standing: st,
 		Symptoms: []string{}, Rejections: []playbook.RejectedText{}, Requester: tr.text.author.Login,
-		Playbook: tr.b.Playbook.Identity(), DecidedAt: tr.now,
+		Playbook: tr.policy(false).Identity(), DecidedAt: tr.now,
 	}
 	switch {
 	case a.Allowed:

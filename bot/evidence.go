@@ -210,7 +210,7 @@ func (tr *turn) nothingFlips(r *request, a playbook.Assessment, lk look) {
 		return
 	}
 	d := &playbook.Decision{Schema: playbook.DecisionSchema, Assessment: a, Request: r.ID, State: stateOpen, Verdict: r.Verdict,
-		Requester: r.Requester.Login, Standing: lk.Standing, DecidedAt: tr.now, Playbook: tr.b.Playbook.Identity()}
+		Requester: r.Requester.Login, Standing: lk.Standing, DecidedAt: tr.now, Playbook: tr.policy(false).Identity()}
 	sec := templates.Section{Kind: templates.KindRecorded, D: d, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes}
 	tr.fill(&sec, a)
 	tr.add(sec)

@@ -175,9 +175,9 @@ func (tr *turn) publishLog(sec templates.Section, r *request) {
 		tr.publish(r, a, lk.Standing, sec, "")
 		return
 	}
-	rungs := tr.b.Playbook.Rungs()
+	book := tr.policy(false)
 	weigh, excluded := tr.attempts()
-	a := tr.b.Playbook.AssessEscalation(playbook.Escalation{Action: rungs[len(rungs)-1].Action, Attempts: weigh, Excluded: excluded,
+	a := book.AssessEscalation(playbook.Escalation{Action: broadest(book), Attempts: weigh, Excluded: excluded,
 		Since: tr.st.Since, Standing: playbook.Standing{Permission: playbook.PermissionRead, Roles: []string{}}, Now: tr.now})
 	d, err := tr.decide(nil, a, playbook.Standing{Permission: playbook.PermissionRead, Roles: []string{}}, "")
 	if err != nil {

@@ -40,6 +40,9 @@ type session struct {
 	cold bool
 	// over says why nothing more is to be said in the thread.
 	over string
+	// overlay is what holds in this repository, once a turn has asked.
+	overlay      *overlayView
+	overlayFresh bool
 	// broken says why the open request no longer stands on the record.
 	broken string
 }
@@ -381,6 +384,9 @@ func (s *session) audit(e AuditEntry) error {
 	e.At = s.now
 	e.Thread = fmt.Sprintf("%s#%d", s.repo.FullName(), s.t.Number)
 	e.Playbook = s.b.Playbook.Identity().SHA256
+	if s.overlay != nil {
+		e.Overlay = s.overlay.book.Identity().Overlay
+	}
 	row, err := chain(s.b.Secrets()[0], s.t.ThreadRef, &s.st.Audit, e)
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ type state struct {
 	EffectTries int `json:"effect_tries,omitempty"`
 	// EffectsAt is when to try again.
 	EffectsAt time.Time `json:"effects_at,omitzero"`
+	// OverlayTold is the version of the repository's playbook of which the
+	// thread was told that it cannot be used.
+	OverlayTold string `json:"overlay_told,omitempty"`
 	// Restored are the bot's own comments restored once already.
 	Restored []int64 `json:"restored,omitempty"`
 }

@@ -67,8 +67,8 @@ func (s *session) expire(ctx context.Context) error {
 	return tr.commit(ctx)
 }
 
-// lookAgain reads a standing that could not be read, and decides by itself
-// once it can.
+// lookAgain reads a standing, or a repository's playbook, that could not be
+// read, and decides by itself once it can.
 func (s *session) lookAgain(ctx context.Context) error {
 	r := s.st.Request
 	tr := s.clockTurn(ctx)
@@ -84,7 +84,7 @@ func (s *session) lookAgain(ctx context.Context) error {
 		return s.commit(ctx)
 	case tr.err != nil && !isWait(tr.err) && !errForge(tr.err):
 		return tr.err
-	case tr.err != nil || a.Code == playbook.CodeStandingUnknown:
+	case tr.err != nil || a.Code == playbook.CodeStandingUnknown || a.Code == playbook.CodePlaybookInvalid && r.Code == a.Code:
 		s.reset()
 		r = s.st.Request
 		if last := r.Undecided.Next; last.Add(undecidedEvery).After(r.Undecided.Until) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -129,6 +130,24 @@ func (it *tightening) line(key string) int {
 // fail adds a fault of one key.
 func (it *tightening) fail(d *decoder, key, format string, args ...any) {
 	d.fail(it.line(key), it.path+"."+key, format, args...)
+}
+
+// Faults are the faults that an error of Load, LoadOverlay or Tighten holds, by
+// line; none where it is about something else, such as reading.
+func Faults(err error) []*FieldError {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *FieldError:
+		return []*FieldError{e}
+	case interface{ Unwrap() []error }:
+		var out []*FieldError
+		for _, inner := range e.Unwrap() {
+			out = append(out, Faults(inner)...)
+		}
+		return out
+	}
+	return Faults(errors.Unwrap(err))
 }
 
 // Tighten gives the playbook as the overlay tightens it; p stays as it is.

@@ -49,7 +49,7 @@ func filled(w world, kind Kind, code playbook.Code, s string) Answer {
 
 var codes = []playbook.Code{playbook.CodeUnknownAction, playbook.CodeForbiddenAction, playbook.CodeStandingUnknown,
 	playbook.CodeClassMatrixDenied, playbook.CodeAllowed, playbook.CodeAllowedAttemptLog, playbook.CodeAllowedBreakGlass,
-	playbook.CodeBreakGlassNotAuthorized, playbook.CodeAttemptLogMissing, playbook.CodePlaybookInvalid}
+	playbook.CodeBreakGlassNotAuthorized, playbook.CodeAttemptLogMissing, playbook.CodePlaybookInvalid, playbook.CodeActionDisabled}
 
 func TestForeignTextIsInertInEveryAnswer(t *testing.T) {
 	w := newWorld(t)

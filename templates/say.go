@@ -284,6 +284,8 @@ func (r RungView) Opens() string {
 // Needs is Opens with the gate.
 func (r RungView) Needs() string {
 	switch {
+	case r.Disabled:
+		return "disabled in this repository"
 	case r.Gated && r.MinAttempts > 1:
 		return fmt.Sprintf("%s, and %d attempts that did not help", r.Opens(), r.MinAttempts)
 	case r.Gated:

@@ -129,6 +129,7 @@ type RungView struct {
 	Roles        []Text // who may whatever the permission
 	MinAttempts  int
 	Open         bool // whoever reads may ask
+	Disabled     bool // this repository took it away
 }
 
 // Symptom is an unknown symptom and the codes it may have meant.

@@ -247,7 +247,7 @@ func (w *viewer) rung(r playbook.Rung) *RungView {
 		Action: textOf(r.Action), Rank: r.Rank, SelfService: r.SelfService, Gated: r.Gated,
 		EndsSessions: r.Blast != playbook.BlastNone, How: sentenceOf(r.Delegation), Refs: w.refs(r.References, r.Delegation),
 		Standing: r.Standing.String(), Roles: texts(r.Roles), MinAttempts: r.MinAttempts,
-		Open: r.Standing <= playbook.PermissionRead,
+		Open: r.Standing <= playbook.PermissionRead, Disabled: r.Disabled,
 	}
 }
 

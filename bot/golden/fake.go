@@ -149,8 +149,9 @@ type Fake struct {
 func (w *Fake) Hurry() { w.hurry = true }
 
 var (
-	_ World = (*Fake)(nil)
-	_ Faker = (*Fake)(nil)
+	_ World     = (*Fake)(nil)
+	_ Faker     = (*Fake)(nil)
+	_ Committer = (*Fake)(nil)
 )
 
 // NewFake makes the world of a scenario, on Gitea.
@@ -283,6 +284,16 @@ func (w *Fake) EditComment(as string, _, id int64, body string) error {
 
 func (w *Fake) DeleteComment(as string, _, id int64) error {
 	return w.settle(w.Forge.DeleteComment(as, id))
+}
+
+// Commit writes a file of the default branch, or removes it. The bot hears of
+// it by itself, a minute later at most.
+func (w *Fake) Commit(as, path, content string) error {
+	var raw []byte
+	if content != "" {
+		raw = []byte(content)
+	}
+	return w.settle(w.Forge.Commit(as, RepoName, path, raw))
 }
 
 func (w *Fake) SetClosed(as string, number int64, closed bool) error {

@@ -44,6 +44,12 @@ type World interface {
 	Genuine(number int64, p Post) bool
 }
 
+// Committer is a World with files.
+type Committer interface {
+	// Commit writes a file of the default branch; an empty one is removed.
+	Commit(as, path, content string) error
+}
+
 // Faker is what only a fake forge can do.
 type Faker interface {
 	Advance(d time.Duration) error
@@ -152,6 +158,12 @@ func (p *player) act(st Step) error {
 			p.number = n
 		}
 		return err
+	case "commits":
+		c, ok := p.w.(Committer)
+		if !ok {
+			return errors.New("this forge has no files")
+		}
+		return c.Commit(who, st.verb(2), st.Text)
 	case "comments":
 		return p.w.Comment(who, p.number, body)
 	case "closes", "reopens":
@@ -244,6 +256,9 @@ func (p *player) comment(n string) (int64, error) {
 
 // news is what the bot has said, or restored, since the last call.
 func (p *player) news() string {
+	if p.number == 0 {
+		return "" // what came before the thread
+	}
 	posts, err := p.w.Thread(p.number)
 	if err != nil {
 		p.t.Fatal(err)
@@ -278,6 +293,7 @@ var (
 	clocks   = regexp.MustCompile(`\b\d\d:\d\d( UTC)?\b`)
 	comments = regexp.MustCompile(`\bcomment (\d+)\b`)
 	ages     = regexp.MustCompile(`\b\d+ (days|h|min|s) old\b`)
+	commits  = regexp.MustCompile("commit `[0-9a-f]{12}`")
 	threads  = regexp.MustCompile(`\b\d+/(\d+)\b`)
 )
 
@@ -295,6 +311,7 @@ func normalise(body string, ids map[int64]int, number int64) string {
 		id, _ := strconv.ParseInt(s[len("comment "):], 10, 64)
 		return fmt.Sprintf("comment %d", ids[id])
 	})
+	body = commits.ReplaceAllString(body, "commit `<sha>`")
 	body = ages.ReplaceAllString(body, "<age>")
 	body = threads.ReplaceAllString(body, "1/$1")
 	body = strings.ReplaceAll(body, fmt.Sprintf("ops/incidents#%d", number), "ops/incidents#1")
@@ -313,6 +330,9 @@ func summary(raw string) string {
 	}
 	s := fmt.Sprintf("[decision: request=%s state=%s verdict=%s code=%s next=%s missing=%s counted=%d ignored=%d",
 		d.Request, d.State, d.Verdict, d.Code, d.Next, strings.Join(missing, ","), len(d.Counted), len(d.Ignored))
+	if d.Playbook.Overlay != "" {
+		s += " overlay"
+	}
 	if d.Endorser != nil {
 		s += " endorser=" + *d.Endorser
 	}

@@ -24,6 +24,7 @@
 //	-- adam edits issue --, -- adam edits title --
 //	-- adam deletes comment 2 --
 //	-- adam closes --, -- adam reopens --
+//	-- adam commits PATH --        a file on the default branch; an empty one is removed
 //	-- advance 61m --              (fake only)
 //	-- adam becomes read --        another permission (fake only)
 //	-- ada imports as pete --      a migrated comment (fake only)
@@ -81,6 +82,10 @@ func (sc *Scenario) On(forgeName string) *Scenario {
 	for i, st := range out.Steps {
 		if st.expectation() {
 			out.Steps[i].Text = words.Replace(st.Text)
+		}
+		if st.verb(1) == "commits" {
+			// Each kind of forge has a directory of its own for such files.
+			out.Steps[i].Words = []string{st.verb(0), "commits", strings.Replace(st.verb(2), ".gitea/", "."+forgeName+"/", 1)}
 		}
 	}
 	return &out

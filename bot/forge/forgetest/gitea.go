@@ -50,6 +50,7 @@ func newGitea(f *Forge, forgejo bool) *gitea {
 	g.routeRepos()
 	g.routeThreads()
 	g.routeLabels()
+	g.routeFiles()
 	return g
 }
 

@@ -51,6 +51,7 @@ func newGitHub(f *Forge) *github {
 	g.routeRepos()
 	g.routeThreads()
 	g.routeLabels()
+	g.routeFiles()
 	return g
 }
 

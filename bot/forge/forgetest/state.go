@@ -24,7 +24,7 @@ type state struct {
 	left   map[place]*issue
 	habits habits
 	// The ids are the server's, ascending over all repositories.
-	lastAccount, lastRepo, lastIssue, lastComment, lastLabel, lastTeam, lastHook, lastReaction, lastToken int64
+	lastAccount, lastRepo, lastIssue, lastComment, lastLabel, lastTeam, lastHook, lastReaction, lastToken, lastCommit int64
 }
 
 func (st *state) init() {
@@ -75,6 +75,7 @@ type repo struct {
 	collaborators map[int64]access
 	created       time.Time
 	lastIndex     int64
+	files         map[string]committed // by path, of the default branch
 }
 
 func (r *repo) fullName() string { return r.owner.login + "/" + r.name }

@@ -15,6 +15,28 @@ import (
 // One that is not there, in a repository without a commit too, is
 // forge.ErrNotFound.
 func (c *Client) ReadFile(ctx context.Context, repoID int64, path, branch string) (forge.File, error) {
+	file, content, _, err := c.readFile(ctx, repoID, path, branch)
+	if err != nil {
+		return forge.File{}, err
+	}
+	return forge.File{Content: content, Version: file.SHA}, nil
+}
+
+// File reads a file of the default branch and names the commit that changed it
+// last. One that is not there is forge.ErrNotFound; what is there and is no
+// file (a directory, a link) is forge.ErrRetry with the status of an answer.
+func (c *Client) File(ctx context.Context, repoID int64, path string) (content []byte, commit string, err error) {
+	file, content, ex, err := c.readFile(ctx, repoID, path, "")
+	if err != nil {
+		return nil, "", err
+	}
+	if file.LastCommitSha == nil || *file.LastCommitSha == "" {
+		return nil, "", nonsense(wire.Read("file.read", "read a file of repository %d", repoID), ex)
+	}
+	return content, *file.LastCommitSha, nil
+}
+
+func (c *Client) readFile(ctx context.Context, repoID int64, path, branch string) (*sdk.ContentsResponse, []byte, *wire.Exchange, error) {
 	what := wire.Read("file.read", "read a file of repository %d", repoID)
 	var file *sdk.ContentsResponse
 	ex, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
@@ -22,16 +44,16 @@ func (c *Client) ReadFile(ctx context.Context, repoID int64, path, branch string
 		return err
 	})
 	if err != nil {
-		return forge.File{}, err
+		return nil, nil, ex, err
 	}
 	if file == nil || file.SHA == "" || file.Content == nil {
-		return forge.File{}, nonsense(what, ex)
+		return nil, nil, ex, nonsense(what, ex)
 	}
 	content, err := base64.StdEncoding.DecodeString(*file.Content)
 	if err != nil {
-		return forge.File{}, nonsense(what, ex)
+		return nil, nil, ex, nonsense(what, ex)
 	}
-	return forge.File{Content: content, Version: file.SHA}, nil
+	return file, content, ex, nil
 }
 
 // ChangeFile makes one commit that writes a file, or removes it where Content
