@@ -101,6 +101,9 @@ func (s *session) ownWords(ctx context.Context, ev store.Event, t text) (runs, c
 	if !t.rights() {
 		return false, false, nil
 	}
+	if t.proved {
+		return s.now.Sub(t.created) < foundAge, true, nil
+	}
 	sha := bodySHA(t.body)
 	if ev.Source == store.SourceDelivery {
 		runs = ev.BodySHA == sha && ev.Sender.ID == t.author.ID
@@ -160,6 +163,10 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 		return err
 	}
 	if t.author.ID == s.self.ID {
+		if t.Kind == forge.ObjectIssue {
+			s.finish(ev, "the bot's own issue, and no filing that fits")
+			return s.commit(ctx)
+		}
 		return s.tampered(ctx, ev, t.body)
 	}
 	if known == nil || known.data.Unread {
@@ -174,7 +181,8 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 	if err != nil {
 		return err
 	}
-	attested = attested && t.rights()
+	// Nobody edits what was filed in their name: whoever did is another.
+	attested = attested && t.rights() && !t.filed
 	first := attested && !known.data.Commands && len(tr.read.Commands) > 0
 	formBefore := known.data.Form
 	logChanged := s.retake(known, t, tr.read, attested)
@@ -182,7 +190,7 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 		known.data.Commands = true
 		tr.hint(ctx)
 	}
-	if ev.Object.Kind == forge.ObjectIssue && !sameForm(formBefore, tr.read.Form) {
+	if ev.Object.Kind == forge.ObjectIssue && (t.filed || !sameForm(formBefore, tr.read.Form)) {
 		tr.formEdited(ctx, attested)
 	} else {
 		tr.changed(ctx, logChanged, attested)

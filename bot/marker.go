@@ -67,11 +67,16 @@ func canonical(body string) string {
 }
 
 func mac(secret string, p place, signed string) string {
-	h := hmac.New(sha256.New, derived(secret, "marker"))
+	return hex.EncodeToString(macOf(secret, "marker", p, signed))
+}
+
+// macOf is the HMAC of a text for one purpose and one place.
+func macOf(secret, purpose string, p place, signed string) []byte {
+	h := hmac.New(sha256.New, derived(secret, purpose))
 	// Lengths before values: no two places share one encoding.
 	fmt.Fprintf(h, "%d:%s|%d|%d|%d:", len(p.Forge), p.Forge, p.Repo, p.Number, len(signed))
 	h.Write([]byte(signed))
-	return hex.EncodeToString(h.Sum(nil))
+	return h.Sum(nil)
 }
 
 // derived is a key for one purpose from PLAYBOOK_SECRET, so that what leaks

@@ -27,6 +27,8 @@ type state struct {
 	Approval    *approval `json:"approval,omitempty"`
 	// Outcome of the last request that ended ("recovered" keeps its label).
 	Ended string `json:"ended,omitempty"`
+	// Last is that request, for those who ask how it went.
+	Last *request `json:"last,omitempty"`
 	// ClearedComment: contamination recorded in texts up to this comment was
 	// lifted by an admin.
 	ClearedComment int64 `json:"cleared_comment,omitempty"`
@@ -127,6 +129,8 @@ type objectData struct {
 	Records []record `json:"records,omitempty"`
 	// Rights: the author is a real account that wrote here itself.
 	Rights bool `json:"rights"`
+	// Filed: the bot's account posted it in the author's name.
+	Filed bool `json:"filed,omitempty"`
 	// Commands: the text bore commands when it was first read, or was
 	// answered with a hint since.
 	Commands bool `json:"commands,omitempty"`
@@ -221,6 +225,9 @@ func (r *request) same(action, target string, breakGlass bool, by forge.Account)
 
 // end takes the open request and its approval away.
 func (s *state) end(how string) {
+	if s.Request != nil {
+		s.Last = s.Request
+	}
 	s.Request, s.Approval, s.Ended = nil, nil, how
 }
 

@@ -267,6 +267,11 @@ func (w *sweep) compare(ctx context.Context, texts []text, known bool) error {
 	var out []store.Incoming
 	for _, t := range texts {
 		k, stored := have[t.Object]
+		if !stored {
+			if t, err = w.b.attribute(ctx, w.name, w.repo.ID, w.self, t); err != nil {
+				return err
+			}
+		}
 		switch {
 		case w.b.Ignored(t.author.Login):
 		case stored && k.BodySHA == bodySHA(t.body) && !k.Deleted:

@@ -24,6 +24,9 @@ type text struct {
 	closed           bool
 	comments         int
 	labels           []forge.Label
+	// filed: the bot's account posted it in author's name; see filingMark.
+	// proved: a signed marker shows just now that it is as it was posted.
+	filed, proved bool
 }
 
 func issueText(i forge.Issue) text {
@@ -54,18 +57,32 @@ func (s *session) fetch(ctx context.Context, o forge.Object) (text, error) {
 	s.b.Fail("reading")
 	if o.Kind == forge.ObjectIssue {
 		i, err := s.forge.Issue(ctx, s.t.Repo.ID, s.t.Number)
-		return issueText(i), err
+		if err != nil {
+			return text{}, err
+		}
+		return s.attributed(ctx, issueText(i))
 	}
 	c, err := s.forge.Comment(ctx, s.t.Repo.ID, o.ID)
-	return commentText(c), err
+	if err != nil {
+		return text{}, err
+	}
+	return s.attributed(ctx, commentText(c))
 }
 
 // read parses a text; at is when it reached the forge in this form.
 func (s *session) read(t text, at time.Time) comment.Read {
-	return comment.Parse(t.body, comment.Options{
-		Playbook: s.b.Playbook, Bot: s.self.Login, Issue: t.Kind == forge.ObjectIssue,
+	return s.b.parse(t, at, s.self.Login)
+}
+
+func (b *Bot) parse(t text, at time.Time, self string) comment.Read {
+	r := comment.Parse(t.body, comment.Options{
+		Playbook: b.Playbook, Bot: self, Issue: t.Kind == forge.ObjectIssue,
 		Context: playbook.Context{Author: t.author.Login, At: at},
 	})
+	if t.filed && r.Form != nil {
+		r.Form.Reason = unfenced(r.Form.Reason)
+	}
+	return r
 }
 
 // lookup finds a stored text, kept or not; nil where there is none.
@@ -95,7 +112,7 @@ func (s *session) take(t text, r comment.Read, counts bool) *object {
 		Object: t.Object, Author: t.author, OriginalAuthor: t.originalAuthor,
 		BodySHA: bodySHA(t.body), CreatedAt: t.created, UpdatedAt: t.updated,
 	}}
-	o.data = objectData{Rights: t.rights(), Commands: len(r.Commands) > 0, Form: r.Form}
+	o.data = objectData{Rights: t.rights(), Filed: t.filed, Commands: len(r.Commands) > 0, Form: r.Form}
 	for _, rec := range r.Records {
 		o.data.Records = append(o.data.Records, s.record(t, rec, t.created, !counts))
 	}

@@ -35,11 +35,17 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 			return err
 		}
 	}
-	s.st.Closed = issue.closed
 	texts := []text{issue}
 	for _, c := range comments {
 		texts = append(texts, commentText(c))
 	}
+	for j := range texts {
+		if texts[j], err = s.attribute(ctx, texts[j], nil); err != nil {
+			return err
+		}
+	}
+	issue = texts[0]
+	s.st.Closed = issue.closed
 	answered, err := s.restore(issue, texts)
 	if err != nil {
 		return err
@@ -97,7 +103,7 @@ func (s *session) coldText(ctx context.Context, t text, answered, waiting map[fo
 		return nil
 	}
 	r := s.read(t, t.created)
-	attested := t.unedited()
+	attested := t.unedited() || t.proved
 	if !attested && len(r.Records) > 0 {
 		// The word of deliveries outlives the rest where a backup was put back.
 		var err error
@@ -295,6 +301,9 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 		t := commentText(c)
 		listed[t.Object] = true
 		known, err := s.lookup(ctx, t.Object)
+		if err == nil {
+			t, err = s.attribute(ctx, t, known)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -336,7 +345,7 @@ func (s *session) unread(ctx context.Context, t text) ([]store.Incoming, error) 
 	if err != nil {
 		return nil, err
 	}
-	o := s.take(t, s.read(t, t.created), t.rights() && (attested || t.unedited()))
+	o := s.take(t, s.read(t, t.created), t.rights() && (attested || t.unedited() || t.proved))
 	o.data.Unread = true
 	return nil, nil
 }
@@ -382,10 +391,13 @@ func (s *session) reread(ctx context.Context, o *object, t text) error {
 		return err
 	}
 	r := s.read(t, t.updated)
-	s.retake(o, t, r, attested && t.rights())
+	s.retake(o, t, r, attested && t.rights() && !t.filed)
 	if o.data.Unread {
 		o.BodySHA = [32]byte{} // for the sweep to find, so that its commands are carried out
 	}
 	s.basis(o, &r)
+	if q := s.st.Request; t.filed && q != nil && q.Form && q.Trigger == o.Object.Object {
+		s.broken = ref(o.Object.Object) + ", filed in its requester's name, was changed"
+	}
 	return nil
 }
