@@ -187,6 +187,10 @@ func (s *Server) command(name string, args ...string) scratch.Spec {
 	}
 }
 
+// Tool is Gitea's program and the configuration to run it with, for what can be
+// done only on its own machine.
+func (s *Server) Tool() (binary, config string) { return s.build.Binary, s.config }
+
 // ready waits until the server answers. That the process still runs is checked
 // with it: another program's answer on the same port is not Gitea's.
 func (s *Server) ready(ctx context.Context) error {
