@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"playbook-bot/bot"
 	"playbook-bot/bot/forge"
+	"playbook-bot/bot/forge/forgetest"
 	"playbook-bot/bot/golden"
 )
 
@@ -170,5 +172,25 @@ func TestADeliverysAuthorIsLookedUp(t *testing.T) {
 	}
 	if approvalStands(t, w, n) {
 		t.Error("a reader endorsed the reader's own request, in an administrator's name")
+	}
+}
+
+// TestAPermissionIsTheAccountsNotTheLogins: where the forge answers for
+// another account than the text's author, as after a login changed hands, the
+// answer lends nothing.
+func TestAPermissionIsTheAccountsNotTheLogins(t *testing.T) {
+	for name, want := range map[string]bool{"adam": true, "olivia": false} {
+		w := newPeople(t, "olivia=owner adam=admin")
+		own, other := accountOf(t, w, "adam"), accountOf(t, w, name)
+		w.Forge.OrderKind("permission.read", forgetest.Fault{Times: -1, Rewrite: func(b []byte) []byte {
+			return bytes.ReplaceAll(b, fmt.Appendf(nil, `"id":%d,`, own.ID), fmt.Appendf(nil, `"id":%d,`, other.ID))
+		}})
+		n, err := w.Open("adam", "search is down", "/attempt client_reconnect insufficient\n\n/restart full_mcp_restart target=mcp-search")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := approvalStands(t, w, n); got != want {
+			t.Errorf("adam's permission, answered for %s: approved %v, want %v", name, got, want)
+		}
 	}
 }
