@@ -86,11 +86,15 @@ func launch(path, name string, environ []string) (*replica, error) {
 
 func (r *replica) hear(line string, address chan<- string) {
 	var l struct{ Msg, For, Address string }
-	if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "listening" && l.For == "LISTEN" {
+	// A line that is no JSON is a panic's.
+	if _ = json.Unmarshal([]byte(line), &l); l.Msg == "listening" && l.For == "LISTEN" {
 		select {
 		case address <- l.Address:
 		default:
 		}
+	}
+	if l.Msg == "delivery" {
+		return // the forge knows as much, and nothing else would be left
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
