@@ -223,6 +223,12 @@ func (w *Fake) start() {
 func (w *Fake) StartOn(l store.Store) {
 	w.t.Helper()
 	w.Ledger, w.parts.Ledger = l, l
+	w.Restart()
+}
+
+// Restart gives the world a new bot on the database it has.
+func (w *Fake) Restart() {
+	w.t.Helper()
 	b, h, err := Assemble(w.sc, w.parts)
 	if err != nil {
 		w.t.Fatal(err)
