@@ -64,8 +64,9 @@ type world struct {
 }
 
 var (
-	_ golden.World = (*world)(nil)
-	_ golden.Faker = (*world)(nil)
+	_ golden.World     = (*world)(nil)
+	_ golden.Faker     = (*world)(nil)
+	_ golden.Committer = (*world)(nil)
 )
 
 func newWorld(t *testing.T, sc *golden.Scenario, barrier *barrier) *world {
@@ -166,6 +167,11 @@ func (w *world) EditComment(as string, _, id int64, body string) error {
 
 func (w *world) DeleteComment(as string, _, id int64) error {
 	return w.settle(w.repo.DeleteComment(w.t.Context(), as, id))
+}
+
+// Commit is no event to the bot: it asks for the file itself.
+func (w *world) Commit(as, path, content string) error {
+	return w.repo.Write(w.t.Context(), as, path, []byte(content))
 }
 
 func (w *world) SetClosed(as string, number int64, closed bool) error {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -205,6 +206,31 @@ func (r *Repo) Commit(ctx context.Context, path string, content []byte) error {
 			FileOptions: sdk.FileOptions{Message: "Add " + path},
 			Content:     base64.StdEncoding.EncodeToString(content),
 		})
+		return err
+	})
+}
+
+// Write has somebody make the default branch hold a file; without content the
+// file is removed.
+func (r *Repo) Write(ctx context.Context, as, path string, content []byte) error {
+	return r.do(ctx, as, "write "+path+" in", func(c *sdk.Client) error {
+		old, resp, err := c.GetContents(r.Org, r.Name, "", path)
+		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			return err
+		}
+		sha := ""
+		if err == nil {
+			sha = old.SHA
+		}
+		text := base64.StdEncoding.EncodeToString(content)
+		switch opt := (sdk.FileOptions{Message: "Change " + path}); {
+		case len(content) == 0:
+			_, err = c.DeleteFile(r.Org, r.Name, path, sdk.DeleteFileOptions{FileOptions: opt, SHA: sha})
+		case sha == "":
+			_, _, err = c.CreateFile(r.Org, r.Name, path, sdk.CreateFileOptions{FileOptions: opt, Content: text})
+		default:
+			_, _, err = c.UpdateFile(r.Org, r.Name, path, sdk.UpdateFileOptions{FileOptions: opt, SHA: sha, Content: text})
+		}
 		return err
 	})
 }
