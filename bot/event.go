@@ -250,13 +250,11 @@ func (s *session) deleted(ctx context.Context, ev store.Event) error {
 
 // vanished ends what is open in a thread that is no more.
 func (s *session) vanished(ctx context.Context, ev store.Event) error {
-	if ev.Action == forge.ActionDeleted {
-		if _, err := s.fetch(ctx, ev.Object); err == nil {
-			s.finish(ev, "it still stands")
-			return s.commit(ctx)
-		} else if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrPermanent) {
-			return err
-		}
+	if _, err := s.fetch(ctx, ev.Object); err == nil {
+		s.finish(ev, "it still stands")
+		return s.commit(ctx)
+	} else if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrPermanent) {
+		return err
 	}
 	if err := s.endRequest(ev, "ended", stateClosed); err != nil {
 		return err

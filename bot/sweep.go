@@ -94,7 +94,11 @@ func (b *Bot) sweepRepos(ctx context.Context, name string) ([]forge.Repo, error)
 func (b *Bot) matching(ctx context.Context, forgeName, item string) ([]forge.Repo, error) {
 	owner, name, _ := strings.Cut(item, "/")
 	if name == "*" {
-		return b.Forges[forgeName].ReposOf(ctx, owner)
+		repos, err := b.Forges[forgeName].ReposOf(ctx, owner)
+		if errors.Is(err, forge.ErrNotFound) {
+			return nil, nil // an owner of another forge, of several
+		}
+		return repos, err
 	}
 	id, err := b.pin(ctx, forgeName, owner, name)
 	if errors.Is(err, forge.ErrNotFound) {
