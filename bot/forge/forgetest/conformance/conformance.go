@@ -101,6 +101,7 @@ type Adapter interface {
 	React(ctx context.Context, repo, number int64, obj forge.Object, r forge.Reaction, on bool) error
 	SetLabels(ctx context.Context, repo, number int64, add, remove []string) error
 	EnsureLabels(ctx context.Context, repo int64, specs []forge.LabelSpec) error
+	File(ctx context.Context, repo int64, path string) (content []byte, commit string, err error)
 }
 
 // AdapterConfig is what an adapter of the suite is made of, as in the
@@ -130,7 +131,7 @@ func Run(t *testing.T, s Server) {
 		s.Facts.Page = 50
 	}
 	for _, group := range []map[string]func(*testing.T, *world){
-		threadFacts, commentFacts, standingFacts, renameFacts, refusalFacts, labelFacts,
+		threadFacts, commentFacts, standingFacts, renameFacts, refusalFacts, labelFacts, fileFacts,
 	} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, newWorld(t, s)) })
