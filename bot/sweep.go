@@ -166,6 +166,7 @@ type sweep struct {
 // issues compares the issues updated since; date is the forge's clock at the
 // first page.
 func (w *sweep) issues(ctx context.Context, since time.Time) (date time.Time, err error) {
+	seen := map[forge.Object]bool{}
 	for page := 1; ; page++ {
 		issues, more, at, err := w.forge.UpdatedIssues(ctx, w.repo.ID, since, page)
 		if err != nil {
@@ -178,6 +179,9 @@ func (w *sweep) issues(ctx context.Context, since time.Time) (date time.Time, er
 		for i, is := range issues {
 			texts[i] = issueText(is)
 		}
+		if texts = unseen(texts, seen); len(texts) == 0 {
+			return date, nil
+		}
 		if err := w.compare(ctx, texts, false); err != nil {
 			return date, err
 		}
@@ -187,7 +191,21 @@ func (w *sweep) issues(ctx context.Context, since time.Time) (date time.Time, er
 	}
 }
 
+// unseen are the texts that no earlier page held: a server that gives the same
+// page for ever is not followed.
+func unseen(texts []text, seen map[forge.Object]bool) []text {
+	var fresh []text
+	for _, t := range texts {
+		if !seen[t.Object] {
+			seen[t.Object] = true
+			fresh = append(fresh, t)
+		}
+	}
+	return fresh
+}
+
 func (w *sweep) comments(ctx context.Context, since time.Time) error {
+	seen := map[forge.Object]bool{}
 	for page := 1; ; page++ {
 		comments, more, _, err := w.forge.UpdatedComments(ctx, w.repo.ID, since, page)
 		if err != nil {
@@ -196,6 +214,9 @@ func (w *sweep) comments(ctx context.Context, since time.Time) error {
 		texts := make([]text, len(comments))
 		for i, c := range comments {
 			texts[i] = commentText(c)
+		}
+		if texts = unseen(texts, seen); len(texts) == 0 {
+			return nil
 		}
 		if err := w.compare(ctx, texts, false); err != nil {
 			return err
