@@ -85,6 +85,9 @@ func (tr *turn) bare(q request, kind templates.Kind, reaction forge.Reaction) {
 	if tr.err != nil {
 		return
 	}
+	if a.Code == playbook.CodeStandingUnknown && tr.holdOn(lk) {
+		return
+	}
 	sec := templates.Section{Kind: kind, Reason: q.Reason}
 	if tr.st.Request != nil {
 		sec.Open = tr.st.Request.ID
@@ -95,9 +98,6 @@ func (tr *turn) bare(q request, kind templates.Kind, reaction forge.Reaction) {
 			sec.Kind, reaction = templates.KindRefused, forge.ReactionRefused
 		}
 		if a.Code == playbook.CodeStandingUnknown {
-			if tr.holdOn(lk) {
-				return
-			}
 			sec.Kind, reaction = templates.KindUndecided, forge.ReactionConfused
 			sec.Status, sec.Forge = lk.status(), tr.t.Forge
 		}

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -130,6 +131,18 @@ func (tr *turn) judge(r *request, key string) {
 		return
 	}
 	tr.rule(r, a, lk, key)
+}
+
+// standing is the session's, within what the text in hand may still wait for
+// its first answer: one call that hangs must not use it all up.
+func (tr *turn) standing(ctx context.Context, a forge.Account, fresh bool) look {
+	if tr.ev.ID != 0 {
+		left := undecidedAfter - tr.now.Sub(tr.ev.ReceivedAt)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(left, 2*time.Second))
+		defer cancel()
+	}
+	return tr.session.standing(ctx, a, fresh)
 }
 
 // holdOn has the turn come again in a moment where a standing could not be read
