@@ -2,6 +2,9 @@ package bot_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -48,6 +51,10 @@ type world struct {
 	ledger *countingLedger
 	bot    *bot.Bot
 	intake http.Handler
+	// crash is the boundary at which the process dies; see crashAt.
+	crash string
+	// noTotals: listings do not say how much there is.
+	noTotals bool
 	// excused: a comment of the bot's could not be restored.
 	excused bool
 	// numbers are the threads opened by opens.
@@ -119,7 +126,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	w.forge.AddCollaborator(repoName, botLogin, "admin")
 	w.hook(w.repo)
 	w.token = w.forge.Token(botLogin, o.scopes...)
-	cfg := gitea.Config{BaseURL: w.forge.Host, HTTP: w.forge.Client(), Token: func() string { return w.token }}
+	cfg := gitea.Config{BaseURL: w.forge.Host, HTTP: &http.Client{Transport: totals{w, w.forge.RoundTripper()}}, Token: func() string { return w.token }}
 	if o.adapter != nil {
 		o.adapter(&cfg)
 	}
@@ -129,6 +136,21 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	}
 	w.loseDatabase()
 	return w
+}
+
+// totals takes X-Total-Count and Link away where the world says so.
+type totals struct {
+	w    *world
+	next http.RoundTripper
+}
+
+func (t totals) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(r)
+	if err == nil && t.w.noTotals {
+		resp.Header.Del("X-Total-Count")
+		resp.Header.Del("Link")
+	}
+	return resp, err
 }
 
 // hook has the forge tell the bot of a repository.
@@ -162,6 +184,11 @@ func (w *world) restart() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.seen[o.What]++
+		}
+		c.Fail = func(point string) {
+			if point != "" && point == w.crash {
+				panic(crash{point})
+			}
 		}
 		if w.change != nil {
 			w.change(c)
@@ -423,6 +450,12 @@ func (w *world) checkMarkers() {
 	}
 }
 
+func signature(secret string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
 func markerKey(body string) string {
 	_, rest, _ := strings.Cut(body, "<!-- playbook-bot:1 key=")
 	key, _, _ := strings.Cut(rest, " ")
@@ -466,6 +499,8 @@ type countingLedger struct {
 	mu    sync.Mutex
 	at    time.Time
 	count int
+	// refuse is what Accept answers; nil: it takes in.
+	refuse error
 	// notes say why answers and events were given up.
 	notes []string
 }
@@ -485,6 +520,13 @@ func (l *countingLedger) Acquire(ctx context.Context, owner string, lease time.D
 		return nil, fmt.Errorf("a loop: %d claims within the second of %s", l.count, l.at)
 	}
 	return le, err
+}
+
+func (l *countingLedger) Accept(ctx context.Context, in store.Incoming) (bool, error) {
+	if l.refuse != nil {
+		return false, l.refuse
+	}
+	return l.Store.Accept(ctx, in)
 }
 
 // Commit notes what becomes of answers: no call lists the dead ones.
