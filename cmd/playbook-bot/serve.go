@@ -178,7 +178,7 @@ func (v *service) run(ctx context.Context) error {
 			failed <- err
 		}
 	})
-	working.Go(func() { v.prune(ctx) })
+	working.Go(func() { v.retain(ctx) })
 	working.Go(func() { v.record.Run(ctx) })
 	if v.s.AdminListen != "" {
 		working.Go(func() { v.metrics.Watch(ctx) })
@@ -220,27 +220,6 @@ func (v *service) warnOfGrants() {
 		if g.Blanket() {
 			v.log.Warn("break-glass is authorised in every repository: " +
 				"GITEA_BREAKGLASS_RESTART_AUTHORIZATION holds a grant without a scope; write one such as owner/repo#12@2026-12-01T06:00:00Z")
-		}
-	}
-}
-
-// prune drops what finished longer than RETAIN ago, once at start and then
-// every hour.
-func (v *service) prune(ctx context.Context) {
-	t := time.NewTicker(time.Hour)
-	defer t.Stop()
-	for {
-		now, err := v.db.Now(ctx)
-		if err == nil {
-			_, err = v.db.Prune(ctx, now.Add(-v.s.Retain))
-		}
-		if err != nil && ctx.Err() == nil {
-			v.log.Error("cannot drop what is older than RETAIN", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
 		}
 	}
 }
