@@ -66,7 +66,7 @@ var table = map[string]row{
 	"bot/forge/forgetest/conformance": {may: []string{"bot/forge", "bot/forge/forgetest", "bot/forge/gitea", "code.gitea.io/sdk/gitea"}, tests: []string{"bot/forge/github", "github.com/google/go-github/v62"}, forTests: true},
 
 	"cmd/playbook-bot": {
-		may: []string{"bot", "playbook", "templates", "github.com/spf13/cobra", "github.com/caarlos0/env/v11", "golang.org/x/sync"},
+		may: []string{"bot", "playbook", "templates", "github.com/spf13/cobra", "github.com/caarlos0/env/v11", "github.com/modelcontextprotocol/go-sdk", "golang.org/x/sync"},
 		// The program names packages below bot one by one, so that nothing
 		// made for tests gets in unseen; replay runs on the fake forge.
 		never: []string{"testing"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"playbook-bot/bot/mcp"
 	"playbook-bot/playbook"
 )
 
@@ -45,6 +46,11 @@ type config struct {
 	HookSecretsFile string        `env:"HOOK_SECRETS_FILE"`
 	AdminToken      string        `env:"ADMIN_TOKEN" secret:"yes" help:"token of an administrator of the repositories, for setup and doctor alone; serve does not read it"`
 	AdminTokenFile  string        `env:"ADMIN_TOKEN_FILE"`
+	MCPServers      string        `env:"MCP_SERVERS" secret:"yes" help:"MCP servers that may be probed: NAME=URL, a comma list, or YAML as in the section on MCP below; none: /probe says so"`
+	MCPServersFile  string        `env:"MCP_SERVERS_FILE"`
+	MCPTokens       string        `env:"MCP_TOKENS" secret:"yes" help:"who may use the tools at /mcp on LISTEN: a comma list of LOGIN=TOKEN, tokens of 32 characters or more; none: there is no /mcp"`
+	MCPTokensFile   string        `env:"MCP_TOKENS_FILE"`
+	MCPAccount      string        `env:"MCP_ACCOUNT" help:"for playbook-bot mcp only: the login in whose name its caller files; none: the tools that file nothing"`
 	Labels          bool          `env:"LABELS" envDefault:"true" help:"set the recovery/… labels on issues"`
 	Reactions       bool          `env:"REACTIONS" envDefault:"true" help:"react to what is being answered"`
 	Workers         int           `env:"WORKERS" envDefault:"8" help:"threads (issues) worked on at the same time"`
@@ -67,6 +73,10 @@ type settings struct {
 	Secrets func() []string
 	Grants  func() (playbook.Grants, error)
 	Hooks   func() map[string]string
+	// Tokens are those of /mcp, read again likewise; none: nobody's.
+	Tokens func() tokenTable
+	// Servers may be probed.
+	Servers mcp.Servers
 	// Admin is ADMIN_TOKEN, "" where it is not set; nil for those that do not
 	// name it among their uses.
 	Admin func() string
@@ -225,6 +235,9 @@ func (l *loader) plain(c *config) {
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		l.add("LOG_FORMAT", "must be text or json")
 	}
+	if c.MCPAccount != "" && !validLogin(c.MCPAccount) {
+		l.add("MCP_ACCOUNT", "must be a login")
+	}
 	for name, addr := range map[string]string{"LISTEN": c.Listen, "ADMIN_LISTEN": c.AdminListen} {
 		if addr != "" && !validListen(addr) {
 			l.add(name, "must be HOST:PORT, such as 127.0.0.1:8080 or :8080")
@@ -275,6 +288,8 @@ func (l *loader) secrets(s *settings) {
 	grants := l.secret("GITEA_BREAKGLASS_RESTART_AUTHORIZATION", false, checkGrants)
 	hooks := l.secret("HOOK_SECRETS", false, checkHooks)
 	database := l.secret("DATABASE_URL", false, checkDatabase)
+	tokens := l.secret("MCP_TOKENS", false, checkTokens)
+	servers := l.secret("MCP_SERVERS", false, l.checkServers)
 
 	if slices.Contains(l.uses, "ADMIN_TOKEN") {
 		s.Admin = l.secret("ADMIN_TOKEN", false, checkToken)
@@ -282,6 +297,8 @@ func (l *loader) secrets(s *settings) {
 	s.Token = token
 	s.Secrets = func() []string { return splitList(master()) }
 	s.Hooks = func() map[string]string { m, _ := parseHooks(hooks()); return m }
+	s.Tokens = func() tokenTable { t, _ := parseTokens(tokens()); return t }
+	s.Servers, _ = mcp.ParseServers(servers(), l.lookup)
 	s.Grants = func() (playbook.Grants, error) { return playbook.ParseGrants(grants()) }
 	if s.Database = database(); s.Database == "" {
 		s.Database = s.DatabaseURL

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"playbook-bot/bot/command"
+	"playbook-bot/bot/mcp"
 )
 
 // TestReadme holds the README's tables to the code they describe.
@@ -71,5 +73,29 @@ func TestFillNeedsItsMarkers(t *testing.T) {
 	}
 	if _, err := fill("a\n<!-- x -->\nb\n", "x", "new"); err == nil {
 		t.Error("a README without the end marker was accepted")
+	}
+}
+
+// TestReadmeSnippetsAreJSON: a host's configuration is pasted as it stands.
+func TestReadmeSnippetsAreJSON(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(b), "```json\n")[1:]
+	if len(parts) < 4 {
+		t.Errorf("%d JSON snippets in the README", len(parts))
+	}
+	for _, part := range parts {
+		snippet, _, _ := strings.Cut(part, "```")
+		if !json.Valid([]byte(snippet)) {
+			t.Errorf("not JSON:\n%s", snippet)
+		}
+	}
+	_, yaml, _ := strings.Cut(string(b), "```yaml\nservers:\n")
+	yaml, _, _ = strings.Cut(yaml, "```")
+	servers, err := mcp.ParseServers("servers:\n"+yaml, nil)
+	if err != nil || len(servers) != 2 {
+		t.Errorf("the README's servers: %v, %v", servers, err)
 	}
 }

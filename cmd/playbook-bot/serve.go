@@ -18,6 +18,7 @@ import (
 
 	"playbook-bot/bot"
 	"playbook-bot/bot/forge/gitea"
+	"playbook-bot/bot/mcp"
 	"playbook-bot/bot/metrics"
 	"playbook-bot/bot/store"
 	"playbook-bot/bot/webhook"
@@ -107,7 +108,9 @@ type service struct {
 	hook    http.Handler
 	metrics *metrics.Metrics
 	record  *webhook.Recorder
-	log     *slog.Logger
+	// probes holds the connections to MCP servers; nil: none is named.
+	probes *mcp.Pool
+	log    *slog.Logger
 }
 
 func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db store.Store, log *slog.Logger) (*service, error) {
@@ -116,13 +119,14 @@ func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db sto
 	if err != nil {
 		return nil, err
 	}
+	prober, pool := s.prober()
 	b, err := bot.New(bot.Config{
 		Forges: map[string]bot.Forge{client.Name(): &labelled{Client: client}}, Ledger: db, Playbook: p, Renderer: r,
 		Repositories: s.Repositories, Ignored: ignoring(s.IgnoreAccounts),
 		Grants: s.Grants, Secrets: s.Secrets, Owner: processName(), Workers: s.Workers,
 		Lease: s.Lease, RequestTimeout: s.RequestTimeout, Settle: s.Settle, SettleUnknown: s.SettleProxy,
 		SweepInterval: s.SweepInterval, NoLabels: !s.Labels, NoReactions: !s.Reactions, Log: log, Fail: failpoint(),
-		Observe: m.Observe,
+		Observe: m.Observe, Prober: prober,
 	})
 	if err != nil {
 		return nil, err
@@ -136,7 +140,7 @@ func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db sto
 	if err != nil {
 		return nil, err
 	}
-	return &service{s: s, bot: b, db: db, hook: hook, metrics: m, record: rec, log: log}, nil
+	return &service{s: s, bot: b, db: db, hook: hook, metrics: m, record: rec, probes: pool, log: log}, nil
 }
 
 // processName names this process among the owners of leases. The random part
@@ -200,6 +204,9 @@ func (v *service) run(ctx context.Context) error {
 		}
 	}
 	working.Wait()
+	if v.probes != nil {
+		v.probes.Close()
+	}
 	select {
 	case e := <-failed:
 		err = errors.Join(err, e)
@@ -234,6 +241,9 @@ type listener struct {
 func (v *service) listen() ([]listener, error) {
 	intake := http.NewServeMux()
 	intake.Handle("/webhook/", v.hook)
+	if len(v.s.Tokens()) > 0 {
+		intake.Handle("/mcp", v.tools())
+	}
 	admin := http.NewServeMux()
 	admin.Handle("GET /metrics", v.metrics.Handler(func() bool { ok, _ := v.bot.Ready(); return ok }))
 	health := func(mux *http.ServeMux) *http.ServeMux {
