@@ -1,5 +1,35 @@
 package forge
 
+import "time"
+
+// Traits are the differences between forges that setting up and checking up
+// have to know of.
+type Traits struct {
+	// OrgLabels: an organisation can have labels for all its repositories.
+	OrgLabels bool
+	// EditSecret: a hook's secret can be changed, and there is only one hook to
+	// an address; else it takes another hook.
+	EditSecret bool
+	// OrgTest: a test delivery can be had of an organisation's hook.
+	OrgTest bool
+	// Needs is the least permission that lets the bot's account read those of
+	// others.
+	Needs Permission
+	// FormDir is the directory of the repository's settings, such as ".gitea".
+	FormDir string
+}
+
+// Version is what a server says of itself.
+type Version struct {
+	// Text is in the server's own words.
+	Text string
+	// Known: it could be read; Enough: it is no older than Needed, in words.
+	Known, Enough bool
+	Needed        string
+	// Date is the server's clock at the answer; zero: untold.
+	Date time.Time
+}
+
 // Place is where a hook or a label is kept: in a repository, or in an
 // organisation for all its repositories. Exactly one field is set.
 type Place struct {
@@ -17,8 +47,8 @@ type Hook struct {
 	// Lacking are the events that the bot acts on and the hook does not send,
 	// by the forge's names.
 	Lacking []string
-	// Push: it sends pushes, which test deliveries are.
-	Push bool
+	// Testable: a test delivery would be sent through it.
+	Testable bool
 }
 
 // HookSpec is how a hook is to be; which events it sends is the adapter's to

@@ -52,7 +52,7 @@ var table = map[string]row{
 	"bot/store":        {may: []string{"bot/forge", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, never: []string{"testing"}, tests: []string{"bot/store/pgtest"}},
 	"bot":              {may: []string{"bot/command", "bot/comment", "bot/forge", "bot/store", "playbook", "templates"}, never: []string{"os", "testing", "database"}, tests: []string{"bot/golden", "bot/forge/gitea", "bot/forge/github", "bot/forge/forgetest", "bot/webhook"}},
 	"bot/golden":       {may: []string{"bot", "playbook", "templates", "golang.org/x/tools/txtar", "github.com/google/go-cmp"}, forTests: true},
-	"bot/setup":        {may: []string{"bot/forge", "bot/webhook", "playbook"}, never: []string{"os", "net/http", "log", "database", "testing"}},
+	"bot/setup":        {may: []string{"bot/forge", "bot/webhook", "playbook"}, never: []string{"os", "net/http", "log", "database", "testing"}, tests: []string{"bot/forge/gitea", "bot/forge/github"}},
 	"bot/mcp":          {may: []string{"playbook", "github.com/modelcontextprotocol/go-sdk", yaml}, never: []string{"database", "testing"}},
 	"bot/store/pgtest": {may: []string{"github.com/jackc/pgx/v5"}, forTests: true},
 	"bot/importtest":   {},

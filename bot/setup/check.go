@@ -17,8 +17,8 @@ import (
 // Probe is what a check-up needs of a tracker, with the bot's own token.
 type Probe interface {
 	Name() string
-	// Version is what the server calls itself, and its clock.
-	Version(ctx context.Context) (version string, date time.Time, err error)
+	Traits() forge.Traits
+	Version(ctx context.Context) (forge.Version, error)
 	Self(ctx context.Context) (forge.Account, error)
 	AccountByLogin(ctx context.Context, login string) (forge.Account, error)
 	RepoByName(ctx context.Context, owner, name string) (forge.Repo, error)
@@ -34,8 +34,15 @@ type Probe interface {
 // Tester is what an administrator's token adds to a check-up.
 type Tester interface {
 	Hooks(ctx context.Context, p forge.Place) ([]forge.Hook, error)
-	// TestHook has the forge send a test delivery through a repository's hook.
-	TestHook(ctx context.Context, repo, hook int64) error
+	// TestHook has the forge send a test delivery through a hook. For those of
+	// organisations, Traits.OrgTest says whether it can.
+	TestHook(ctx context.Context, p forge.Place, hook int64) error
+}
+
+// Teller is a Tester whose forge keeps a record of deliveries itself. at is
+// zero where none was made.
+type Teller interface {
+	LastDelivery(ctx context.Context, p forge.Place, hook int64) (at time.Time, status int, err error)
 }
 
 // Status is the outcome of a check.
@@ -134,7 +141,7 @@ func (u Checkup) Run(ctx context.Context) []Finding {
 // server checks address, version and clock, and reports whether to go on.
 func (c *checker) server(ctx context.Context) bool {
 	before := c.Now()
-	version, date, err := c.Forge.Version(ctx)
+	v, err := c.Forge.Version(ctx)
 	middle := before.Add(c.Now().Sub(before) / 2)
 	var e *forge.Error
 	switch {
@@ -152,37 +159,21 @@ func (c *checker) server(ctx context.Context) bool {
 		return false
 	default:
 		c.ok("address", "", "it answers")
-		c.version(version)
+		c.version(v)
 	}
-	c.clock(middle, date)
+	c.clock(middle, v.Date)
 	return true
 }
 
-// minVersion is the first Gitea with exclusive labels and tokens whose scopes
-// are named as the bot's must be.
-var minVersion = [2]int{1, 20}
-
-func (c *checker) version(text string) {
-	major, minor, ok := giteaVersion(text)
+func (c *checker) version(v forge.Version) {
 	switch {
-	case !ok:
-		c.skip("version", "", "%q is no version this program knows to read", shorten(text))
-	case major < minVersion[0] || major == minVersion[0] && minor < minVersion[1]:
-		c.fail("version", "", fmt.Sprintf("it is %s; needed is Gitea %d.%d or later", shorten(text), minVersion[0], minVersion[1]),
-			"Upgrade the forge; this program is tested with Gitea 1.26.")
+	case !v.Known:
+		c.skip("version", "", "%q is no version this program knows to read", shorten(v.Text))
+	case !v.Enough:
+		c.fail("version", "", fmt.Sprintf("it is %s; needed is %s or later", shorten(v.Text), v.Needed), "Upgrade the forge.")
 	default:
-		c.ok("version", "", "%s", shorten(text))
+		c.ok("version", "", "%s", shorten(v.Text))
 	}
-}
-
-// giteaVersion reads "1.26.0", "1.27.0+dev-12-gabc" and Forgejo's
-// "11.0.1+gitea-1.22.0", of which the Gitea it descends from counts.
-func giteaVersion(text string) (major, minor int, ok bool) {
-	if _, gitea, found := strings.Cut(text, "+gitea-"); found {
-		text = gitea
-	}
-	n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d", &major, &minor)
-	return major, minor, n == 2
 }
 
 // shorten keeps what a server says of itself to a line.

@@ -23,7 +23,7 @@ func (c *checker) repository(ctx context.Context, t target) {
 	case !t.named:
 		c.skip("approvers", name, "gated rungs are approved only in repositories named in full")
 	case !admin:
-		c.skip("approvers", name, "who may what cannot be read without admin")
+		c.skip("approvers", name, "who may what cannot be read with so little")
 	default:
 		c.approvers(ctx, t.repo)
 	}
@@ -33,23 +33,23 @@ func (c *checker) repository(ctx context.Context, t target) {
 		c.skip("delivery", name, "it has no hook to look at")
 		return
 	}
-	c.delivery(ctx, name, at, c.reachability(ctx, t.repo, at))
+	c.delivery(ctx, name, at, c.reachability(ctx, name, at))
 }
 
 func (c *checker) rights(ctx context.Context, repo forge.Repo) bool {
 	name := repo.FullName()
 	perm, _, err := c.Forge.Permission(ctx, repo.ID, c.self.Login)
 	switch {
-	case err == nil && administers(perm):
-		c.ok("rights", name, "%s is %s", c.self.Login, perm)
+	case err == nil && suffices(perm, c.Forge.Traits().Needs):
+		c.ok("rights", name, "%s has %s", c.self.Login, perm)
 		return true
 	case err == nil || errors.Is(err, forge.ErrUnverified):
-		has := "less than admin"
+		has := "less than " + string(c.Forge.Traits().Needs)
 		if err == nil {
 			has = string(perm)
 		}
 		c.fail("rights", name, c.self.Login+" has "+has+": it cannot read who may approve what, and decides nothing",
-			"Make it an administrator of the repository, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name)
+			"Give it "+string(c.Forge.Traits().Needs)+", with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name)
 	default:
 		c.fail("rights", name, "they could not be read: "+err.Error(), "Look again in a moment; then at the forge's log.")
 	}
@@ -174,9 +174,10 @@ type hooked struct {
 	path string
 	// id is 0 where the hook could not be looked at, and org that it is the
 	// organisation's.
-	id   int64
-	org  bool
-	push bool
+	id       int64
+	place    forge.Place
+	org      bool
+	testable bool
 }
 
 // hook looks for the repository's hook, and where there is none, for its
@@ -191,13 +192,13 @@ func (c *checker) hook(ctx context.Context, repo forge.Repo, admin bool) (hooked
 		return hooked{}, false
 	}
 	if err == nil {
-		if at, found, done := c.judge(name, "setup "+name, path, list, false); done {
+		if at, found, done := c.judge(name, "setup "+name, path, list, forge.Place{Repo: repo.ID}); done {
 			return at, found
 		}
 	}
 	orgList, orgErr := c.hooks(ctx, forge.Place{Org: repo.Owner})
 	if orgErr == nil {
-		if at, found, done := c.judge(name, "setup --org "+repo.Owner+" "+name, orgPath, orgList, true); done {
+		if at, found, done := c.judge(name, "setup --org "+repo.Owner+" "+name, orgPath, orgList, forge.Place{Org: repo.Owner}); done {
 			return at, found
 		}
 	}
@@ -205,11 +206,11 @@ func (c *checker) hook(ctx context.Context, repo forge.Repo, admin bool) (hooked
 		// The organisation's hooks are hidden from the bot; what they sent is not.
 		if rec, err := c.Record(ctx, orgPath); err == nil && !rec.AcceptedAt.IsZero() {
 			c.ok("hook", name, "the organisation's, by what came through it")
-			return hooked{path: orgPath, org: true}, true
+			return hooked{path: orgPath, place: forge.Place{Org: repo.Owner}, org: true}, true
 		}
 	}
 	if err != nil && !admin {
-		c.skip("hook", name, "the hooks cannot be listed without admin")
+		c.skip("hook", name, "the hooks cannot be listed with so little")
 		return hooked{}, false
 	}
 	c.fail("hook", name, "no hook delivers to "+c.PublicURL+path,
@@ -229,7 +230,7 @@ func (c *checker) hooks(ctx context.Context, p forge.Place) ([]forge.Hook, error
 
 // judge looks at the hooks of one place; done is false where none is the
 // bot's. repair is the command's end that mends it.
-func (c *checker) judge(name, repair, path string, list []forge.Hook, org bool) (at hooked, found, done bool) {
+func (c *checker) judge(name, repair, path string, list []forge.Hook, place forge.Place) (at hooked, found, done bool) {
 	s := hooksOf(list, c.PublicURL, path)
 	if len(s.ours) == 0 && c.Assumed {
 		// Nobody said what the bot's address is, so the hook's may be right.
@@ -253,23 +254,22 @@ func (c *checker) judge(name, repair, path string, list []forge.Hook, org bool) 
 		return hooked{}, false, true
 	}
 	whose := ""
-	if org {
+	if place.Org != "" {
 		whose = " of the organisation"
 	}
 	c.ok("hook", name, "hook %d%s", h.ID, whose)
-	return hooked{path: path, id: h.ID, org: org, push: h.Push}, true, true
+	return hooked{path: path, id: h.ID, place: place, org: place.Org != "", testable: h.Testable}, true, true
 }
 
 // reachability has the forge send a test delivery and waits for it to come. Its
 // status is that of the finding.
-func (c *checker) reachability(ctx context.Context, repo forge.Repo, at hooked) Status {
-	name := repo.FullName()
+func (c *checker) reachability(ctx context.Context, name string, at hooked) Status {
 	skip := func(why string) Status {
 		c.skip("reachability", name, "%s", why)
 		return Skipped
 	}
 	switch {
-	case at.org:
+	case at.org && (!c.Forge.Traits().OrgTest || at.id == 0):
 		return skip("an organisation's hook has no test delivery")
 	case c.Tester == nil:
 		return skip("a test delivery needs an administrator's token in ADMIN_TOKEN")
@@ -277,14 +277,14 @@ func (c *checker) reachability(ctx context.Context, repo forge.Repo, at hooked) 
 		return skip("the bot is not running")
 	case c.Record == nil:
 		return skip("the bot's record of deliveries cannot be read")
-	case !at.push:
-		return skip("the hook does not send pushes, which test deliveries are: playbook-bot setup " + name)
+	case !at.testable:
+		return skip("the hook does not send what test deliveries are: playbook-bot " + c.repair(name, at))
 	}
 	before, err := c.Record(ctx, at.path)
 	if err != nil {
 		return skip("the bot's record of deliveries cannot be read")
 	}
-	if err := c.Tester.TestHook(ctx, repo.ID, at.id); err != nil {
+	if err := c.Tester.TestHook(ctx, at.place, at.id); err != nil {
 		return skip("no test delivery could be ordered: " + err.Error())
 	}
 	after, came := c.await(ctx, at.path, before)
@@ -299,10 +299,10 @@ func (c *checker) reachability(ctx context.Context, repo forge.Repo, at hooked) 
 		return OK
 	case after.Status == 401:
 		c.fail("reachability", name, "a delivery came and its signature did not fit: the hook has another secret",
-			"Make the hook anew, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name+" --new-secret")
+			"Make the hook anew, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+c.repair(name, at)+" --new-secret")
 	default:
 		c.fail("reachability", name, fmt.Sprintf("a delivery came and was refused with %d: %s", after.Status, after.Why),
-			"Make the hook anew, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name+" --new-secret")
+			"Make the hook anew, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+c.repair(name, at)+" --new-secret")
 	}
 	return Failed
 }
@@ -332,6 +332,10 @@ func (c *checker) delivery(ctx context.Context, name string, at hooked, tested S
 		c.skip("delivery", name, "see reachability")
 		return
 	}
+	if t, ok := c.Tester.(Teller); ok && at.id != 0 && tested != OK {
+		c.told(ctx, t, name, at)
+		return
+	}
 	if c.Record == nil {
 		c.skip("delivery", name, "the bot's record of deliveries cannot be read")
 		return
@@ -349,6 +353,25 @@ func (c *checker) delivery(ctx context.Context, name string, at hooked, tested S
 			"Comment in an issue and look again; or look again with an administrator's token in ADMIN_TOKEN, for a test delivery.")
 	default:
 		c.ok("delivery", name, "the last one was taken %s", ago(c.Now(), rec.AcceptedAt))
+	}
+}
+
+// told looks at the last delivery by the forge's own record.
+func (c *checker) told(ctx context.Context, t Teller, name string, at hooked) {
+	when, status, err := t.LastDelivery(ctx, at.place, at.id)
+	switch {
+	case err != nil:
+		c.skip("delivery", name, "the forge's record of deliveries cannot be read: %s", err)
+	case when.IsZero():
+		c.fail("delivery", name, "the forge sent none of late", "Comment in an issue and look again.")
+	case status == 401:
+		c.fail("delivery", name, fmt.Sprintf("the last one, %s, was refused: its signature did not fit", ago(c.Now(), when)),
+			"Give the hook its secret again, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+c.repair(name, at)+" --new-secret")
+	case status/100 != 2:
+		c.fail("delivery", name, fmt.Sprintf("the last one, %s, was answered with status %d (0: not at all)", ago(c.Now(), when), status),
+			"Does the forge reach "+c.PublicURL+"? The hook's page shows the answer, and can send it again.")
+	default:
+		c.ok("delivery", name, "the last one was taken %s", ago(c.Now(), when))
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *planner) labels(ctx context.Context, at place) error {
 		case want.Exclusive && !have.Exclusive:
 			fixed := have.LabelSpec
 			fixed.Exclusive = true
-			p.add(at, "label "+want.Name, Repair, func(ctx context.Context) error { return p.Admin.EditLabel(ctx, at.Place, have.ID, fixed) },
+			p.add(at, "label "+want.Name, Repair, func(ctx context.Context) error { return p.Admin.EditLabel(ctx, at.Place, have, fixed) },
 				"it becomes exclusive: one of its scope stands on an issue")
 		default:
 			kept++
@@ -75,34 +75,36 @@ func (p *planner) unlabel(ctx context.Context, at place) error {
 			p.add(at, "label "+l.Name, Keep, nil, "issues bear it")
 			continue
 		}
-		p.add(at, "label "+l.Name, Delete, func(ctx context.Context) error { return p.Admin.DeleteLabel(ctx, at.Place, have.ID) }, "")
+		p.add(at, "label "+l.Name, Delete, func(ctx context.Context) error { return p.Admin.DeleteLabel(ctx, at.Place, have) }, "")
 	}
 	return nil
 }
 
+func (p *planner) formPath() string { return p.Admin.Traits().FormDir + "/" + p.FormPath }
+
 // form plans the issue form. One with other contents is people's work unless
 // Replace says otherwise.
 func (p *planner) form(ctx context.Context, at place) error {
-	have, err := p.Admin.ReadFile(ctx, at.repo.ID, p.FormPath, "")
+	have, err := p.Admin.ReadFile(ctx, at.repo.ID, p.formPath(), "")
 	missing := errors.Is(err, forge.ErrNotFound)
 	switch {
 	case err != nil && !missing:
-		return fmt.Errorf("read %s of %s: %w", p.FormPath, at.name, err)
+		return fmt.Errorf("read %s of %s: %w", p.formPath(), at.name, err)
 	case !missing && bytes.Equal(have.Content, p.Form):
-		p.add(at, "form", Keep, nil, "%s", p.FormPath)
+		p.add(at, "form", Keep, nil, "%s", p.formPath())
 		return nil
 	case !missing && !p.Replace:
-		p.add(at, "form", Keep, nil, "%s has other contents; --replace overwrites them", p.FormPath)
+		p.add(at, "form", Keep, nil, "%s has other contents; --replace overwrites them", p.formPath())
 		return nil
 	}
-	change := forge.FileChange{Path: p.FormPath, Content: p.Form, Version: have.Version, Message: "Add the form for restart requests"}
+	change := forge.FileChange{Path: p.formPath(), Content: p.Form, Version: have.Version, Message: "Add the form for restart requests"}
 	action := Create
 	if !missing {
 		action, change.Message = Repair, "Bring the form for restart requests up to date"
 	}
 	if !p.PullRequest {
 		p.add(at, "form", action, func(ctx context.Context) error { return p.commit(ctx, at, change) },
-			"%s, a commit to the default branch", p.FormPath)
+			"%s, a commit to the default branch", p.formPath())
 		return nil
 	}
 	return p.propose(ctx, at, action, change)
@@ -140,7 +142,7 @@ func (p *planner) propose(ctx context.Context, at place, action Action, change f
 		_, err := p.Admin.OpenPull(ctx, at.repo.ID, Branch, change.Message,
 			"An issue opened with this form is a restart request, which playbook-bot answers.")
 		return err
-	}, "%s, a pull request from %s", p.FormPath, Branch)
+	}, "%s, a pull request from %s", p.formPath(), Branch)
 	return nil
 }
 
@@ -150,17 +152,17 @@ func (p *planner) unform(ctx context.Context, at place) error {
 	if number, err := p.Admin.PullOf(ctx, at.repo.ID, Branch); err == nil && number != 0 {
 		p.add(at, "form", Keep, nil, "pull request %d proposes it still: close it", number)
 	}
-	have, err := p.Admin.ReadFile(ctx, at.repo.ID, p.FormPath, "")
+	have, err := p.Admin.ReadFile(ctx, at.repo.ID, p.formPath(), "")
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read %s of %s: %w", p.FormPath, at.name, err)
+		return fmt.Errorf("read %s of %s: %w", p.formPath(), at.name, err)
 	case !bytes.Equal(have.Content, p.Form) && !p.Replace:
-		p.add(at, "form", Keep, nil, "%s has other contents; --replace removes it all the same", p.FormPath)
+		p.add(at, "form", Keep, nil, "%s has other contents; --replace removes it all the same", p.formPath())
 		return nil
 	}
-	change := forge.FileChange{Path: p.FormPath, Version: have.Version, Message: "Remove the form for restart requests"}
-	p.add(at, "form", Delete, func(ctx context.Context) error { return p.Admin.ChangeFile(ctx, at.repo.ID, change) }, "%s", p.FormPath)
+	change := forge.FileChange{Path: p.formPath(), Version: have.Version, Message: "Remove the form for restart requests"}
+	p.add(at, "form", Delete, func(ctx context.Context) error { return p.Admin.ChangeFile(ctx, at.repo.ID, change) }, "%s", p.formPath())
 	return nil
 }

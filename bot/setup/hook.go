@@ -48,7 +48,8 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// faults are what is wrong with a hook, in clauses; pushes are not among them.
+// faults are what is wrong with a hook, in clauses; that it cannot be tested is
+// not among them.
 func faults(h forge.Hook) []string {
 	var out []string
 	if !h.Active {
@@ -104,20 +105,22 @@ func (p *planner) hook(ctx context.Context, at place) error {
 	}
 	h := found.ours[0]
 	what, bad := fmt.Sprintf("hook %d", h.ID), faults(h)
-	if !h.Push {
-		bad = append(bad, "it does not send pushes, which test deliveries are")
+	if !h.Testable {
+		bad = append(bad, "it does not send what test deliveries are")
 	}
+	edit := func(ctx context.Context) error { return p.Admin.EditHook(ctx, at.Place, h.ID, spec) }
 	switch {
+	case p.NewSecret && p.Admin.Traits().EditSecret:
+		p.add(at, what, Repair, edit, "%s", strings.Join(append(bad, "it gets the present secret"), "; "))
 	case p.NewSecret:
 		// The new one first: for a moment there are two, which does no harm;
 		// with none something would be missed.
 		p.add(at, "hook", Create, create, "to %s, with the present secret", spec.URL)
 		p.add(at, what, Delete, remove(h.ID), "the new one takes its place")
 	case len(bad) > 0:
-		p.add(at, what, Repair, func(ctx context.Context) error { return p.Admin.EditHook(ctx, at.Place, h.ID, spec) },
-			"%s", strings.Join(bad, "; "))
+		p.add(at, what, Repair, edit, "%s", strings.Join(bad, "; "))
 	default:
-		p.add(at, what, Keep, nil, "to %s; its secret is not shown, --new-secret makes the hook anew", spec.URL)
+		p.add(at, what, Keep, nil, "to %s; its secret is not shown, --new-secret sets it again", spec.URL)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"playbook-bot/bot/forge"
@@ -20,6 +21,7 @@ import (
 // Errors are *forge.Error.
 type Admin interface {
 	Name() string
+	Traits() forge.Traits
 	RepoByName(ctx context.Context, owner, name string) (forge.Repo, error)
 	AccountByLogin(ctx context.Context, login string) (forge.Account, error)
 	hooks
@@ -32,7 +34,7 @@ type Admin interface {
 type hooks interface {
 	Hooks(ctx context.Context, p forge.Place) ([]forge.Hook, error)
 	CreateHook(ctx context.Context, p forge.Place, spec forge.HookSpec) (int64, error)
-	// EditHook need not be able to change the secret; see NewSecret.
+	// EditHook changes the secret too where forge.Traits.EditSecret says so.
 	EditHook(ctx context.Context, p forge.Place, id int64, spec forge.HookSpec) error
 	DeleteHook(ctx context.Context, p forge.Place, id int64) error
 }
@@ -40,8 +42,8 @@ type hooks interface {
 type labels interface {
 	Labels(ctx context.Context, p forge.Place) ([]forge.LabelFound, error)
 	CreateLabel(ctx context.Context, p forge.Place, spec forge.LabelSpec) error
-	EditLabel(ctx context.Context, p forge.Place, id int64, spec forge.LabelSpec) error
-	DeleteLabel(ctx context.Context, p forge.Place, id int64) error
+	EditLabel(ctx context.Context, p forge.Place, have forge.LabelFound, spec forge.LabelSpec) error
+	DeleteLabel(ctx context.Context, p forge.Place, have forge.LabelFound) error
 	LabelInUse(ctx context.Context, p forge.Place, name string) (bool, error)
 }
 
@@ -58,21 +60,29 @@ type files interface {
 type members interface {
 	Permission(ctx context.Context, repo int64, login string) (forge.Permission, int64, error)
 	IsCollaborator(ctx context.Context, repo int64, login string) (bool, error)
-	AddAdmin(ctx context.Context, repo int64, login string) error
+	// Admit gives an account, as a collaborator, the right the bot needs.
+	Admit(ctx context.Context, repo int64, login string) error
 	RemoveCollaborator(ctx context.Context, repo int64, login string) error
 }
 
 type teams interface {
 	Teams(ctx context.Context, org string) ([]forge.Team, error)
 	CreateTeam(ctx context.Context, org, name, description string) (forge.Team, error)
-	// EditTeam makes a team's members administer its repositories.
-	EditTeam(ctx context.Context, team forge.Team) error
-	DeleteTeam(ctx context.Context, id int64) error
-	TeamMembers(ctx context.Context, id int64) ([]forge.Account, error)
-	AddTeamMember(ctx context.Context, id int64, login string) error
-	TeamRepos(ctx context.Context, id int64) ([]forge.Repo, error)
-	AddTeamRepo(ctx context.Context, id int64, repo forge.Repo) error
-	RemoveTeamRepo(ctx context.Context, id int64, repo forge.Repo) error
+	// EditTeam gives a team's members the right the bot needs.
+	EditTeam(ctx context.Context, org string, team forge.Team) error
+	DeleteTeam(ctx context.Context, org string, team forge.Team) error
+	TeamMembers(ctx context.Context, org string, team forge.Team) ([]forge.Account, error)
+	AddTeamMember(ctx context.Context, org string, team forge.Team, login string) error
+	TeamRepos(ctx context.Context, org string, team forge.Team) ([]forge.Repo, error)
+	AddTeamRepo(ctx context.Context, org string, team forge.Team, repo forge.Repo) error
+	RemoveTeamRepo(ctx context.Context, org string, team forge.Team, repo forge.Repo) error
+}
+
+// Invited accepts, in the bot's own name, what an administrator offered it.
+// GitHub admits nobody who did not agree.
+type Invited interface {
+	AcceptRepo(ctx context.Context, repo int64) error
+	AcceptOrg(ctx context.Context, org string) error
 }
 
 // Want is what is to be so.
@@ -80,13 +90,15 @@ type Want struct {
 	Admin Admin
 	// Bot is the bot's own account.
 	Bot forge.Account
+	// Invited speaks as the bot; nil where nobody needs to be asked.
+	Invited Invited
 	// PublicURL is where the forge reaches the bot, without a slash at its end.
 	PublicURL string
 	// Secret gives the secret of a hook by its scope (webhook.ScopeRepo, …) and
 	// id; it is not asked where hooks are taken away.
 	Secret func(scope string, id int64) string
 	Labels []forge.LabelSpec
-	// Form is the issue form and FormPath its place.
+	// Form is the issue form and FormPath its place below Traits.FormDir.
 	Form     []byte
 	FormPath string
 
@@ -255,6 +267,8 @@ func (p *planner) inRepo(ctx context.Context, at place, byOrg bool) error {
 		if err := p.access(ctx, at); err != nil {
 			return err
 		}
+	}
+	if !byOrg || !p.Admin.Traits().OrgLabels {
 		if err := p.labels(ctx, at); err != nil {
 			return err
 		}
@@ -266,11 +280,14 @@ func (p *planner) inOrg(ctx context.Context, org place, repos []place) error {
 	if err := p.team(ctx, org, repos); err != nil {
 		return err
 	}
+	if !p.Admin.Traits().OrgLabels {
+		return nil
+	}
 	return p.labels(ctx, org)
 }
 
-// access makes the bot an administrator of the repository: with less it cannot
-// read who may approve what.
+// access gives the bot the right without which it cannot read who may approve
+// what.
 func (p *planner) access(ctx context.Context, at place) error {
 	perm, id, err := p.Admin.Permission(ctx, at.repo.ID, p.Bot.Login)
 	if err != nil {
@@ -279,17 +296,24 @@ func (p *planner) access(ctx context.Context, at place) error {
 	if id != p.Bot.ID {
 		return fmt.Errorf("the login %s is another account's than the bot's token", p.Bot.Login)
 	}
-	if administers(perm) {
-		p.add(at, "access", Keep, nil, "%s is %s", p.Bot.Login, perm)
+	needs := p.Admin.Traits().Needs
+	if suffices(perm, needs) {
+		p.add(at, "access", Keep, nil, "%s has %s", p.Bot.Login, perm)
 		return nil
 	}
-	p.add(at, "access", Create, func(ctx context.Context) error { return p.Admin.AddAdmin(ctx, at.repo.ID, p.Bot.Login) },
-		"%s becomes an administrator", p.Bot.Login)
+	p.add(at, "access", Create, func(ctx context.Context) error {
+		if err := p.Admin.Admit(ctx, at.repo.ID, p.Bot.Login); err != nil || p.Invited == nil {
+			return err
+		}
+		return p.Invited.AcceptRepo(ctx, at.repo.ID)
+	}, "%s gets %s", p.Bot.Login, needs)
 	return nil
 }
 
-func administers(perm forge.Permission) bool {
-	return perm == forge.PermissionAdmin || perm == forge.PermissionOwner
+// suffices reports whether a permission is no less than another.
+func suffices(have, needed forge.Permission) bool {
+	order := []forge.Permission{forge.PermissionNone, forge.PermissionRead, forge.PermissionWrite, forge.PermissionAdmin, forge.PermissionOwner}
+	return slices.Index(order, have) >= slices.Index(order, needed)
 }
 
 func (p *planner) outOfRepo(ctx context.Context, at place, byOrg bool) error {
@@ -301,11 +325,13 @@ func (p *planner) outOfRepo(ctx context.Context, at place, byOrg bool) error {
 	if err := p.unform(ctx, at); err != nil {
 		return err
 	}
+	if !byOrg || !p.Admin.Traits().OrgLabels {
+		if err := p.unlabel(ctx, at); err != nil {
+			return err
+		}
+	}
 	if byOrg {
 		return nil
-	}
-	if err := p.unlabel(ctx, at); err != nil {
-		return err
 	}
 	is, err := p.Admin.IsCollaborator(ctx, at.repo.ID, p.Bot.Login)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -324,7 +350,7 @@ func (p *planner) outOfOrg(ctx context.Context, org place, repos []place) error 
 	if err != nil || !ends {
 		return err
 	}
-	if err := p.unhook(ctx, org); err != nil {
+	if err := p.unhook(ctx, org); err != nil || !p.Admin.Traits().OrgLabels {
 		return err
 	}
 	return p.unlabel(ctx, org)

@@ -27,7 +27,7 @@ const (
 
 func wanting(w *world, repos ...string) Want {
 	return Want{
-		Admin: w, Bot: w.self, PublicURL: publicURL, Labels: wantedLabels, Form: []byte(wantedForm), FormPath: formPath,
+		Admin: w, Bot: w.self, PublicURL: publicURL, Labels: wantedLabels, Form: []byte(wantedForm), FormPath: "ISSUE_TEMPLATE/restart-request.yaml",
 		Secret: func(scope string, id int64) string { return fmt.Sprint("secret of ", scope, id) }, Repos: repos,
 	}
 }
@@ -144,6 +144,7 @@ func TestSetupOfRandomStates(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		w := newWorld()
+		w.traits.EditSecret = r.IntN(2) == 0
 		foreign := disturb(r, w)
 		want := wanting(w, "ops/incidents")
 		want.Replace, want.PullRequest, want.NewSecret = r.IntN(3) == 0, r.IntN(3) == 0, r.IntN(4) == 0
@@ -157,12 +158,12 @@ func TestSetupOfRandomStates(t *testing.T) {
 		for _, h := range repo.hooks {
 			if h.URL == publicURL+"/webhook/gitea/repo/41" {
 				ours++
-				if len(faults(h)) > 0 || !h.Push {
+				if len(faults(h)) > 0 || !h.Testable {
 					t.Fatalf("seed %d: the hook has faults: %+v", seed, h)
 				}
 			}
 		}
-		if ours != 1 || !administers(repo.perms["playbook-bot"]) {
+		if ours != 1 || !suffices(repo.perms["playbook-bot"], forge.PermissionAdmin) {
 			t.Fatalf("seed %d: %d hooks, %s", seed, ours, repo.perms["playbook-bot"])
 		}
 		foreign(t, seed, want.Replace)
@@ -181,7 +182,7 @@ func disturb(r *rand.Rand, w *world) func(t *testing.T, seed uint64, replaced bo
 	path := "/webhook/gitea/repo/41"
 	for range r.IntN(3) {
 		h := goodHook(w.id(), publicURL+path)
-		h.Active, h.JSON, h.Push = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+		h.Active, h.JSON, h.Testable = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 		if r.IntN(2) == 0 {
 			h.Lacking = []string{"issue_comment"}
 		}

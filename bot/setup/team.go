@@ -13,8 +13,8 @@ import (
 // repositories.
 const TeamName = "playbook-bot"
 
-// team plans the organisation's team: one, whose only right is to administer
-// the repositories named. The team's id is known only once it is made, so the
+// team plans the organisation's team: one, whose only right is what the bot
+// needs in the repositories named. The team's id is known only once it is made, so the
 // steps share it.
 func (p *planner) team(ctx context.Context, org place, repos []place) error {
 	team, err := p.findTeam(ctx, org)
@@ -26,9 +26,9 @@ func (p *planner) team(ctx context.Context, org place, repos []place) error {
 		p.add(org, "team "+TeamName, Create, func(ctx context.Context) (err error) {
 			*team, err = p.Admin.CreateTeam(ctx, org.name, TeamName, "Lets playbook-bot read who may approve what")
 			return err
-		}, "it administers what it is given")
+		}, "for the bot, and for the repositories it is given")
 	case !team.Admin:
-		p.add(org, "team "+TeamName, Repair, func(ctx context.Context) error { return p.Admin.EditTeam(ctx, *team) }, "it becomes an administrators' team")
+		p.add(org, "team "+TeamName, Repair, func(ctx context.Context) error { return p.Admin.EditTeam(ctx, org.name, *team) }, "its members get the right they need")
 	default:
 		p.add(org, "team "+TeamName, Keep, nil, "")
 	}
@@ -53,7 +53,7 @@ func (p *planner) findTeam(ctx context.Context, org place) (*forge.Team, error) 
 
 func (p *planner) teamMember(ctx context.Context, org place, team *forge.Team) error {
 	if team.ID != 0 {
-		list, err := p.Admin.TeamMembers(ctx, team.ID)
+		list, err := p.Admin.TeamMembers(ctx, org.name, *team)
 		if err != nil {
 			return fmt.Errorf("list the members of team %s/%s: %w", org.name, TeamName, err)
 		}
@@ -62,14 +62,19 @@ func (p *planner) teamMember(ctx context.Context, org place, team *forge.Team) e
 			return nil
 		}
 	}
-	p.add(org, "team member "+p.Bot.Login, Create, func(ctx context.Context) error { return p.Admin.AddTeamMember(ctx, team.ID, p.Bot.Login) }, "")
+	p.add(org, "team member "+p.Bot.Login, Create, func(ctx context.Context) error {
+		if err := p.Admin.AddTeamMember(ctx, org.name, *team, p.Bot.Login); err != nil || p.Invited == nil {
+			return err
+		}
+		return p.Invited.AcceptOrg(ctx, org.name)
+	}, "")
 	return nil
 }
 
 func (p *planner) teamRepos(ctx context.Context, org place, team *forge.Team, repos []place) error {
 	has := map[int64]bool{}
 	if team.ID != 0 {
-		list, err := p.Admin.TeamRepos(ctx, team.ID)
+		list, err := p.Admin.TeamRepos(ctx, org.name, *team)
 		if err != nil {
 			return fmt.Errorf("list the repositories of team %s/%s: %w", org.name, TeamName, err)
 		}
@@ -82,7 +87,7 @@ func (p *planner) teamRepos(ctx context.Context, org place, team *forge.Team, re
 			p.add(r, "access", Keep, nil, "by team %s", TeamName)
 			continue
 		}
-		p.add(r, "access", Create, func(ctx context.Context) error { return p.Admin.AddTeamRepo(ctx, team.ID, r.repo) }, "by team %s", TeamName)
+		p.add(r, "access", Create, func(ctx context.Context) error { return p.Admin.AddTeamRepo(ctx, org.name, *team, r.repo) }, "by team %s", TeamName)
 	}
 	return nil
 }
@@ -95,7 +100,7 @@ func (p *planner) unteam(ctx context.Context, org place, repos []place) (ends bo
 	if err != nil || team.ID == 0 {
 		return true, err
 	}
-	list, err := p.Admin.TeamRepos(ctx, team.ID)
+	list, err := p.Admin.TeamRepos(ctx, org.name, *team)
 	if err != nil {
 		return false, fmt.Errorf("list the repositories of team %s/%s: %w", org.name, TeamName, err)
 	}
@@ -104,12 +109,12 @@ func (p *planner) unteam(ctx context.Context, org place, repos []place) (ends bo
 	}
 	others := slices.DeleteFunc(slices.Clone(list), func(r forge.Repo) bool { return named(r.ID) })
 	if len(repos) == 0 || len(others) == 0 {
-		p.add(org, "team "+TeamName, Delete, func(ctx context.Context) error { return p.Admin.DeleteTeam(ctx, team.ID) }, "")
+		p.add(org, "team "+TeamName, Delete, func(ctx context.Context) error { return p.Admin.DeleteTeam(ctx, org.name, *team) }, "")
 		return true, nil
 	}
 	for _, r := range list {
 		if named(r.ID) {
-			p.add(org, "access to "+r.Name, Delete, func(ctx context.Context) error { return p.Admin.RemoveTeamRepo(ctx, team.ID, r) }, "by team %s", TeamName)
+			p.add(org, "access to "+r.Name, Delete, func(ctx context.Context) error { return p.Admin.RemoveTeamRepo(ctx, org.name, *team, r) }, "by team %s", TeamName)
 		}
 	}
 	p.add(org, "hook, labels and team", Keep, nil, "%d other repositories are served", len(others))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"playbook-bot/bot/forge"
 )
@@ -15,8 +14,8 @@ import (
 // a test. It checks no rights beyond what a test asks of it; the real rules are
 // held in deploy/sandbox.
 type world struct {
-	version  string
-	date     time.Time
+	traits   forge.Traits
+	version  forge.Version
 	self     forge.Account
 	errs     map[string]error // by the method's name
 	repos    []*wrepo
@@ -49,7 +48,8 @@ type wteam struct {
 const orgID = 7
 
 func newWorld() *world {
-	w := &world{version: "1.26.0", self: forge.Account{ID: 1, Login: "playbook-bot"}, errs: map[string]error{}, lastID: 100}
+	w := &world{version: forge.Version{Text: "1.26.0", Known: true, Enough: true, Date: noon}, self: forge.Account{ID: 1, Login: "playbook-bot"}, errs: map[string]error{}, lastID: 100}
+	w.traits = forge.Traits{OrgLabels: true, Needs: forge.PermissionAdmin, FormDir: ".gitea"}
 	w.accounts = []forge.Account{w.self, {ID: 2, Login: "ada"}, {ID: 3, Login: "bob"}, {ID: 4, Login: "cy"}, {ID: orgID, Login: "ops"}}
 	for i, name := range []string{"incidents", "infra"} {
 		w.repos = append(w.repos, &wrepo{
@@ -79,9 +79,9 @@ func (w *world) repo(id int64) *wrepo {
 
 func (w *world) Name() string { return "gitea" }
 
-func (w *world) Version(context.Context) (string, time.Time, error) {
-	return w.version, w.date, w.errs["Version"]
-}
+func (w *world) Traits() forge.Traits { return w.traits }
+
+func (w *world) Version(context.Context) (forge.Version, error) { return w.version, w.errs["Version"] }
 
 func (w *world) Self(context.Context) (forge.Account, error) { return w.self, w.errs["Self"] }
 
@@ -166,7 +166,7 @@ func (w *world) Hooks(_ context.Context, p forge.Place) ([]forge.Hook, error) {
 }
 
 func goodHook(id int64, url string) forge.Hook {
-	return forge.Hook{ID: id, URL: url, Active: true, JSON: true, Push: true}
+	return forge.Hook{ID: id, URL: url, Active: true, JSON: true, Testable: true}
 }
 
 func (w *world) CreateHook(_ context.Context, p forge.Place, spec forge.HookSpec) (int64, error) {
@@ -190,7 +190,7 @@ func (w *world) DeleteHook(_ context.Context, p forge.Place, id int64) error {
 	return nil
 }
 
-func (w *world) TestHook(_ context.Context, _, hook int64) error {
+func (w *world) TestHook(_ context.Context, _ forge.Place, hook int64) error {
 	if w.tested != nil {
 		w.tested(hook)
 	}
@@ -214,16 +214,16 @@ func (w *world) CreateLabel(_ context.Context, p forge.Place, spec forge.LabelSp
 	return w.errs["CreateLabel"]
 }
 
-func (w *world) EditLabel(_ context.Context, p forge.Place, id int64, spec forge.LabelSpec) error {
+func (w *world) EditLabel(_ context.Context, p forge.Place, have forge.LabelFound, spec forge.LabelSpec) error {
 	w.writes++
 	list := *w.labelsAt(p)
-	list[slices.IndexFunc(list, func(l forge.LabelFound) bool { return l.ID == id })].LabelSpec = spec
+	list[slices.IndexFunc(list, func(l forge.LabelFound) bool { return l.ID == have.ID })].LabelSpec = spec
 	return nil
 }
 
-func (w *world) DeleteLabel(_ context.Context, p forge.Place, id int64) error {
+func (w *world) DeleteLabel(_ context.Context, p forge.Place, have forge.LabelFound) error {
 	w.writes++
-	*w.labelsAt(p) = slices.DeleteFunc(*w.labelsAt(p), func(l forge.LabelFound) bool { return l.ID == id })
+	*w.labelsAt(p) = slices.DeleteFunc(*w.labelsAt(p), func(l forge.LabelFound) bool { return l.ID == have.ID })
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (w *world) IsCollaborator(_ context.Context, repo int64, login string) (boo
 	return w.repo(repo).collab[login], nil
 }
 
-func (w *world) AddAdmin(_ context.Context, repo int64, login string) error {
+func (w *world) Admit(_ context.Context, repo int64, login string) error {
 	w.writes++
 	w.repo(repo).perms[login], w.repo(repo).collab[login] = forge.PermissionAdmin, true
 	return nil
@@ -308,42 +308,42 @@ func (w *world) CreateTeam(_ context.Context, _, name, _ string) (forge.Team, er
 	return t.Team, nil
 }
 
-func (w *world) EditTeam(_ context.Context, t forge.Team) error {
+func (w *world) EditTeam(_ context.Context, _ string, t forge.Team) error {
 	w.writes++
 	w.team(t.ID).Admin = true
 	return nil
 }
 
-func (w *world) DeleteTeam(_ context.Context, id int64) error {
+func (w *world) DeleteTeam(_ context.Context, _ string, tm forge.Team) error {
 	w.writes++
-	w.teams = slices.DeleteFunc(w.teams, func(t *wteam) bool { return t.ID == id })
+	w.teams = slices.DeleteFunc(w.teams, func(t *wteam) bool { return t.ID == tm.ID })
 	return nil
 }
 
-func (w *world) TeamMembers(_ context.Context, id int64) ([]forge.Account, error) {
-	return w.team(id).members, nil
+func (w *world) TeamMembers(_ context.Context, _ string, tm forge.Team) ([]forge.Account, error) {
+	return w.team(tm.ID).members, nil
 }
 
-func (w *world) AddTeamMember(_ context.Context, id int64, login string) error {
+func (w *world) AddTeamMember(_ context.Context, _ string, tm forge.Team, login string) error {
 	w.writes++
 	a, err := w.AccountByLogin(context.Background(), login)
-	w.team(id).members = append(w.team(id).members, a)
+	w.team(tm.ID).members = append(w.team(tm.ID).members, a)
 	return err
 }
 
-func (w *world) TeamRepos(_ context.Context, id int64) ([]forge.Repo, error) {
-	return slices.Clone(w.team(id).repos), nil
+func (w *world) TeamRepos(_ context.Context, _ string, tm forge.Team) ([]forge.Repo, error) {
+	return slices.Clone(w.team(tm.ID).repos), nil
 }
 
-func (w *world) AddTeamRepo(_ context.Context, id int64, r forge.Repo) error {
+func (w *world) AddTeamRepo(_ context.Context, _ string, tm forge.Team, r forge.Repo) error {
 	w.writes++
-	w.team(id).repos = append(w.team(id).repos, r)
+	w.team(tm.ID).repos = append(w.team(tm.ID).repos, r)
 	return nil
 }
 
-func (w *world) RemoveTeamRepo(_ context.Context, id int64, r forge.Repo) error {
+func (w *world) RemoveTeamRepo(_ context.Context, _ string, tm forge.Team, r forge.Repo) error {
 	w.writes++
-	w.team(id).repos = slices.DeleteFunc(w.team(id).repos, func(o forge.Repo) bool { return o.ID == r.ID })
+	w.team(tm.ID).repos = slices.DeleteFunc(w.team(tm.ID).repos, func(o forge.Repo) bool { return o.ID == r.ID })
 	return nil
 }
 

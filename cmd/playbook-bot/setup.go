@@ -186,7 +186,7 @@ func (s *settings) want(ctx context.Context, f setupFlags) (setup.Want, error) {
 	}
 	return setup.Want{
 		Admin: admin, Bot: account, PublicURL: s.publicURL(), Secret: s.hookSecretOf(admin.Name()),
-		Labels: labelSpecs(), Form: templates.FormYAML, FormPath: ".gitea/" + templates.FormPath,
+		Labels: labelSpecs(), Form: templates.FormYAML, FormPath: templates.FormPath,
 		Org: f.org, Repos: f.repos,
 		PullRequest: f.pull, NewSecret: f.newSecret, Replace: f.replace,
 	}, nil

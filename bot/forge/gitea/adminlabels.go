@@ -57,7 +57,8 @@ func (c *Client) CreateLabel(ctx context.Context, p forge.Place, spec forge.Labe
 }
 
 // EditLabel gives a label the looks and the exclusiveness of spec.
-func (c *Client) EditLabel(ctx context.Context, p forge.Place, id int64, spec forge.LabelSpec) error {
+func (c *Client) EditLabel(ctx context.Context, p forge.Place, have forge.LabelFound, spec forge.LabelSpec) error {
+	id := have.ID
 	what := wire.Write("label.edit", "edit label %d of %s", id, placeName(p))
 	color := "#" + strings.TrimPrefix(cmp.Or(spec.Color, defaultColor), "#")
 	exclusive := spec.Exclusive && hasScope(spec.Name)
@@ -74,7 +75,8 @@ func (c *Client) EditLabel(ctx context.Context, p forge.Place, id int64, spec fo
 }
 
 // DeleteLabel removes a label, and with it from every issue that bears it.
-func (c *Client) DeleteLabel(ctx context.Context, p forge.Place, id int64) error {
+func (c *Client) DeleteLabel(ctx context.Context, p forge.Place, have forge.LabelFound) error {
+	id := have.ID
 	what := wire.Write("label.delete", "delete label %d of %s", id, placeName(p))
 	_, err := c.inPlace(ctx, what, p, func(t target) error {
 		_, err := t.api.DeleteLabel(t.owner(), t.name(), id)

@@ -28,6 +28,11 @@ var neededEvents = []string{"issues", "issue_comment", "pull_request", "pull_req
 
 const pushEvent = "push"
 
+// Traits are Gitea's and Forgejo's.
+func (c *Client) Traits() forge.Traits {
+	return forge.Traits{OrgLabels: true, Needs: forge.PermissionAdmin, FormDir: ".gitea"}
+}
+
 // pages reads a paged listing to its end, each object once.
 func pages[T any](id func(*T) int64, list func(page int) ([]*T, *wire.Exchange, error)) ([]*T, error) {
 	var all []*T
@@ -107,7 +112,7 @@ func toHook(h *sdk.Hook) forge.Hook {
 			out.Lacking = append(out.Lacking, event)
 		}
 	}
-	out.Push = slices.Contains(h.Events, pushEvent)
+	out.Testable = slices.Contains(h.Events, pushEvent)
 	return out
 }
 
@@ -187,9 +192,13 @@ func (c *Client) DeleteHook(ctx context.Context, p forge.Place, id int64) error 
 // hook. No error says only that it will try: nothing is sent by a hook that
 // does not send pushes, nor from a repository without a commit. The SDK has no
 // call for it.
-func (c *Client) TestHook(ctx context.Context, repoID, id int64) error {
-	what := wire.Write("hook.test", "test hook %d of repository %d", id, repoID)
-	e, err := c.resolve(ctx, repoID)
+// Nor has the server one for an organisation's hook: forge.ErrNotFound.
+func (c *Client) TestHook(ctx context.Context, p forge.Place, id int64) error {
+	what := wire.Write("hook.test", "test hook %d of %s", id, placeName(p))
+	if p.Org != "" {
+		return &forge.Error{Op: what.Op, Kind: forge.ErrNotFound}
+	}
+	e, err := c.resolve(ctx, p.Repo)
 	if err != nil {
 		return err
 	}

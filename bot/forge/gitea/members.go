@@ -3,8 +3,8 @@ package gitea
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
-	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -12,19 +12,36 @@ import (
 	"playbook-bot/bot/forge/internal/wire"
 )
 
-// Version is what the server calls its version, e.g. "1.26.0" or
-// "11.0.1+gitea-1.22.0", and its clock at the answer (zero: untold). Where it
-// wants no token for it, none is needed.
-func (c *Client) Version(ctx context.Context) (version string, date time.Time, err error) {
+// minVersion is the first Gitea with exclusive labels and with tokens whose
+// scopes are named as the bot's must be.
+var minVersion = [2]int{1, 20}
+
+// Version asks the server for its version. Where it wants a token for that and
+// gets a bad one, the error's status is 401.
+func (c *Client) Version(ctx context.Context) (forge.Version, error) {
 	what := wire.Read("version", "read the server's version")
+	v := forge.Version{Needed: fmt.Sprintf("Gitea %d.%d", minVersion[0], minVersion[1])}
 	ex, err := c.do(ctx, what, func(api *sdk.Client) (err error) {
-		version, _, err = api.ServerVersion()
+		v.Text, _, err = api.ServerVersion()
 		return err
 	})
-	if err == nil && strings.TrimSpace(version) == "" {
+	if err == nil && strings.TrimSpace(v.Text) == "" {
 		err = nonsense(what, ex)
 	}
-	return version, ex.Date(), err
+	v.Date = ex.Date()
+	major, minor, ok := readVersion(v.Text)
+	v.Known, v.Enough = ok, ok && (major > minVersion[0] || major == minVersion[0] && minor >= minVersion[1])
+	return v, err
+}
+
+// readVersion reads "1.26.0", "1.27.0+dev-12-gabc" and Forgejo's
+// "11.0.1+gitea-1.22.0", of which the Gitea it descends from counts.
+func readVersion(text string) (major, minor int, ok bool) {
+	if _, gitea, found := strings.Cut(text, "+gitea-"); found {
+		text = gitea
+	}
+	n, _ := fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d", &major, &minor)
+	return major, minor, n == 2
 }
 
 // Writers lists the accounts that may write to the repository, by their own
@@ -64,9 +81,9 @@ func (c *Client) IsCollaborator(ctx context.Context, repoID int64, login string)
 	return is, err
 }
 
-// AddAdmin makes an account a collaborator of the repository that administers
-// it; one that collaborates with less gets that right.
-func (c *Client) AddAdmin(ctx context.Context, repoID int64, login string) error {
+// Admit makes an account a collaborator of the repository that administers it;
+// one that collaborates with less gets that right.
+func (c *Client) Admit(ctx context.Context, repoID int64, login string) error {
 	what := wire.Write("collaborator.add", "make an account an administrator of repository %d", repoID)
 	mode := sdk.AccessModeAdmin
 	_, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) error {
@@ -127,7 +144,7 @@ func (c *Client) CreateTeam(ctx context.Context, org, name, description string) 
 }
 
 // EditTeam lets a team's members administer its repositories.
-func (c *Client) EditTeam(ctx context.Context, team forge.Team) error {
+func (c *Client) EditTeam(ctx context.Context, _ string, team forge.Team) error {
 	what := wire.Write("team.edit", "edit team %d", team.ID)
 	_, err := c.do(ctx, what, func(api *sdk.Client) error {
 		_, err := api.EditTeam(team.ID, sdk.EditTeamOption{Name: team.Name, Permission: sdk.AccessModeAdmin})
@@ -137,21 +154,21 @@ func (c *Client) EditTeam(ctx context.Context, team forge.Team) error {
 }
 
 // DeleteTeam removes a team; its members keep what rights they have otherwise.
-func (c *Client) DeleteTeam(ctx context.Context, id int64) error {
-	what := wire.Write("team.delete", "delete team %d", id)
+func (c *Client) DeleteTeam(ctx context.Context, _ string, team forge.Team) error {
+	what := wire.Write("team.delete", "delete team %d", team.ID)
 	_, err := c.do(ctx, what, func(api *sdk.Client) error {
-		_, err := api.DeleteTeam(id)
+		_, err := api.DeleteTeam(team.ID)
 		return err
 	})
 	return err
 }
 
 // TeamMembers lists a team's members.
-func (c *Client) TeamMembers(ctx context.Context, id int64) ([]forge.Account, error) {
-	what := wire.Read("team.members", "list the members of team %d", id)
+func (c *Client) TeamMembers(ctx context.Context, _ string, team forge.Team) ([]forge.Account, error) {
+	what := wire.Read("team.members", "list the members of team %d", team.ID)
 	users, err := pages(func(u *sdk.User) int64 { return u.ID }, func(page int) (users []*sdk.User, ex *wire.Exchange, err error) {
 		ex, err = c.do(ctx, what, func(api *sdk.Client) (err error) {
-			users, _, err = api.ListTeamMembers(id, sdk.ListTeamMembersOptions{ListOptions: listPage(page)})
+			users, _, err = api.ListTeamMembers(team.ID, sdk.ListTeamMembersOptions{ListOptions: listPage(page)})
 			return err
 		})
 		return users, ex, err
@@ -165,21 +182,21 @@ func (c *Client) TeamMembers(ctx context.Context, id int64) ([]forge.Account, er
 
 // AddTeamMember adds an account to a team, which makes it a member of the
 // organisation.
-func (c *Client) AddTeamMember(ctx context.Context, id int64, login string) error {
-	what := wire.Write("team.add_member", "add an account to team %d", id)
+func (c *Client) AddTeamMember(ctx context.Context, _ string, team forge.Team, login string) error {
+	what := wire.Write("team.add_member", "add an account to team %d", team.ID)
 	_, err := c.do(ctx, what, func(api *sdk.Client) error {
-		_, err := api.AddTeamMember(id, login)
+		_, err := api.AddTeamMember(team.ID, login)
 		return err
 	})
 	return err
 }
 
 // TeamRepos lists a team's repositories.
-func (c *Client) TeamRepos(ctx context.Context, id int64) ([]forge.Repo, error) {
-	what := wire.Read("team.repos", "list the repositories of team %d", id)
+func (c *Client) TeamRepos(ctx context.Context, _ string, team forge.Team) ([]forge.Repo, error) {
+	what := wire.Read("team.repos", "list the repositories of team %d", team.ID)
 	repos, err := pages(func(r *sdk.Repository) int64 { return r.ID }, func(page int) (repos []*sdk.Repository, ex *wire.Exchange, err error) {
 		ex, err = c.do(ctx, what, func(api *sdk.Client) (err error) {
-			repos, _, err = api.ListTeamRepositories(id, sdk.ListTeamRepositoriesOptions{ListOptions: listPage(page)})
+			repos, _, err = api.ListTeamRepositories(team.ID, sdk.ListTeamRepositoriesOptions{ListOptions: listPage(page)})
 			return err
 		})
 		return repos, ex, err
@@ -194,20 +211,20 @@ func (c *Client) TeamRepos(ctx context.Context, id int64) ([]forge.Repo, error) 
 }
 
 // AddTeamRepo gives a team a repository of its organisation.
-func (c *Client) AddTeamRepo(ctx context.Context, id int64, repo forge.Repo) error {
-	what := wire.Write("team.add_repo", "give team %d repository %d", id, repo.ID)
+func (c *Client) AddTeamRepo(ctx context.Context, _ string, team forge.Team, repo forge.Repo) error {
+	what := wire.Write("team.add_repo", "give team %d repository %d", team.ID, repo.ID)
 	_, err := c.do(ctx, what, func(api *sdk.Client) error {
-		_, err := api.AddTeamRepository(id, repo.Owner, repo.Name)
+		_, err := api.AddTeamRepository(team.ID, repo.Owner, repo.Name)
 		return err
 	})
 	return err
 }
 
 // RemoveTeamRepo takes a repository away from a team.
-func (c *Client) RemoveTeamRepo(ctx context.Context, id int64, repo forge.Repo) error {
-	what := wire.Write("team.remove_repo", "take repository %d away from team %d", repo.ID, id)
+func (c *Client) RemoveTeamRepo(ctx context.Context, _ string, team forge.Team, repo forge.Repo) error {
+	what := wire.Write("team.remove_repo", "take repository %d away from team %d", repo.ID, team.ID)
 	_, err := c.do(ctx, what, func(api *sdk.Client) error {
-		_, err := api.RemoveTeamRepository(id, repo.Owner, repo.Name)
+		_, err := api.RemoveTeamRepository(team.ID, repo.Owner, repo.Name)
 		return err
 	})
 	return err
