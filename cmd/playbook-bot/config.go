@@ -36,6 +36,7 @@ type config struct {
 	DatabaseURLFile string        `env:"DATABASE_URL_FILE"`
 	Listen          string        `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"HOST:PORT for deliveries, /healthz and /readyz; put a TLS proxy before it where the way from the forge is not private"`
 	AdminListen     string        `env:"ADMIN_LISTEN" help:"HOST:PORT for /metrics, /healthz and /readyz; for operators only, so not to be reached from outside"`
+	Pprof           bool          `env:"PPROF" envDefault:"false" help:"serve profiles of the process at /debug/pprof/ on ADMIN_LISTEN"`
 	PublicURL       string        `env:"PUBLIC_URL" help:"address at which the forge reaches LISTEN; shown by hook-secret, default http://LISTEN"`
 	PlaybookFile    string        `env:"PLAYBOOK_FILE" help:"your own playbook instead of the embedded mcp-scoped-recovery; --playbook goes before it"`
 	TemplatesDir    string        `env:"TEMPLATES_DIR" help:"directory whose *.md.tmpl files replace the embedded answers of the same name"`
@@ -242,6 +243,9 @@ func (l *loader) plain(c *config) {
 		if addr != "" && !validListen(addr) {
 			l.add(name, "must be HOST:PORT, such as 127.0.0.1:8080 or :8080")
 		}
+	}
+	if c.Pprof && c.AdminListen == "" {
+		l.add("PPROF", "needs ADMIN_LISTEN: profiles are not served on LISTEN")
 	}
 	if c.Listen == c.AdminListen {
 		l.add("ADMIN_LISTEN", "must be another address than LISTEN")

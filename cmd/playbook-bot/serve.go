@@ -246,6 +246,7 @@ func (v *service) listen() ([]listener, error) {
 	}
 	admin := http.NewServeMux()
 	admin.Handle("GET /metrics", v.metrics.Handler(func() bool { ok, _ := v.bot.Ready(); return ok }))
+	v.profiles(admin)
 	health := func(mux *http.ServeMux) *http.ServeMux {
 		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
 		mux.HandleFunc("GET /readyz", v.ready)
