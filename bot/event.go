@@ -107,6 +107,12 @@ func (s *session) ownWords(ctx context.Context, ev store.Event, t text) (runs, c
 	sha := bodySHA(t.body)
 	if ev.Source == store.SourceDelivery {
 		runs = ev.BodySHA == sha && ev.Sender.ID == t.author.ID
+		if t.Kind == forge.ObjectComment {
+			// Page 2.8 stops at the body. But an administrator of the repository
+			// can read the hook's secret, hold back a delivery, edit the comment
+			// and sign for what it says now; only its time of update tells.
+			runs = runs && t.unedited()
+		}
 	} else {
 		// Nobody vouches for the sender: only a young text that was never
 		// edited runs.
