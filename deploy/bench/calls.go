@@ -1,0 +1,95 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// lengths of threads, in comments, whose answers are counted.
+var lengths = []int{10, 1_000, 10_000}
+
+// settled is how long no call may be made for an answer to be done with.
+const settled = 400 * time.Millisecond
+
+// counted are the calls of one answer, by kind.
+type counted map[string]int
+
+// beside is what reactions and labels cost, which are a courtesy.
+func (c counted) beside() int { return c[kindReaction] + c[kindLabel] }
+
+// own is what the answer itself costs.
+func (c counted) own() int {
+	n := -c.beside()
+	for _, k := range c {
+		n += k
+	}
+	return n
+}
+
+// callsOf are the calls of three answers in a thread of a length: to the
+// first command the bot sees there, to one after it, and to one that
+// approves; with the time of each.
+type callsOf struct {
+	length               int
+	cold, warm, approval counted
+	took                 [3]time.Duration
+}
+
+// countCalls counts the calls of answers on the fake forge.
+func (b *bench) countCalls(ctx context.Context) (all []callsOf, err error) {
+	r, err := b.rehearse(ctx, b.sqlite("calls"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	// Older than what the bot would still answer: it is to be read, not to be
+	// caught up with.
+	old := time.Now().AddDate(0, 0, -30)
+	// The first answer of a process asks who is who; it is not counted.
+	if _, err := r.say(ctx, writer, r.forge.ImportIssue(repoName, writer, "", "first", "", old), "/recommend transport_eof"); err != nil {
+		return nil, err
+	}
+	if err := r.watch.quiet(ctx, settled); err != nil {
+		return nil, err
+	}
+	for _, n := range lengths {
+		b.saying("calls: a thread of %d comments", n)
+		number := r.forge.ImportIssue(repoName, writer, "", fmt.Sprintf("thread of %d", n), "Something is wrong.", old)
+		for i := range n {
+			r.forge.ImportComment(repoName, number, writer, "", fmt.Sprintf("Comment %d: nothing new.", i), old)
+		}
+		c, err := threeAnswers(ctx, r.watch, func(text string) (time.Duration, error) { return r.say(ctx, admin, number, text) })
+		if err != nil {
+			return all, fmt.Errorf("count the calls in a thread of %d comments: %w", n, err)
+		}
+		c.length = n
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// theirs are the three commands: a question, another, and a request that a
+// command of the same comment gives what it needs.
+var theirs = [3]string{
+	"/recommend transport_eof",
+	"/assess full_mcp_restart target=mcp-search",
+	"/attempt session_reconnect insufficient whoami names the old build\n/restart worker_restart target=mcp-search symptom=stale_capability it names the old build",
+}
+
+func threeAnswers(ctx context.Context, w *watch, say func(string) (time.Duration, error)) (c callsOf, err error) {
+	w.taken()
+	for i, into := range []*counted{&c.cold, &c.warm, &c.approval} {
+		if c.took[i], err = say(theirs[i]); err != nil {
+			return c, err
+		}
+		if err := w.quiet(ctx, settled); err != nil {
+			return c, err
+		}
+		*into = w.taken()
+	}
+	return c, nil
+}
