@@ -60,8 +60,10 @@ type world struct {
 	// redeliver has a delivery that was not taken sent again until it is, as a
 	// person does by the button on the hook's page. A forge itself never does.
 	redeliver atomic.Bool
-	// watch reads the database beside the processes.
-	watch store.Store
+	// watch reads the database beside the processes; forgot: it is not the
+	// first.
+	watch  store.Store
+	forgot bool
 
 	mu       sync.Mutex
 	replicas []*replica
