@@ -133,3 +133,18 @@ func TestTerminalIsNotRepainted(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletion: every shell's script is there, and knows the commands' words.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if code, out, errs := cli(t, "", "completion", shell); code != exitOK || len(out) < 1000 || errs != "" {
+			t.Errorf("%s: exit %d, %d bytes, %s", shell, code, len(out), errs)
+		}
+	}
+	for line, want := range map[string]string{"do": "doctor", "setup --dry": "--dry-run", "assess full": "full_mcp_restart"} {
+		code, out, _ := cli(t, "", append([]string{"__complete"}, strings.Fields(line)...)...)
+		if code != exitOK || !strings.Contains("\n"+out, "\n"+want) {
+			t.Errorf("%q is completed to %q", line, out)
+		}
+	}
+}

@@ -27,7 +27,7 @@ const setupLong = `setup makes repositories ready for the bot, and prints what i
 
   access  the bot's account becomes an administrator of the repository; with
           less it cannot read who may approve what
-  labels  the recovery/… labels
+  labels  the recovery/… labels, unless LABELS is false
   form    the issue form for restart requests, a commit to the default branch,
           or with --pull-request a pull request
   hook    with its URL, its own secret, JSON, and the events the bot acts on;
@@ -184,9 +184,13 @@ func (s *settings) want(ctx context.Context, f setupFlags) (setup.Want, error) {
 	if err != nil {
 		return setup.Want{}, err
 	}
+	var labels []forge.LabelSpec
+	if s.Labels {
+		labels = labelSpecs()
+	}
 	return setup.Want{
 		Admin: admin, Bot: account, PublicURL: s.publicURL(), Secret: s.hookSecretOf(admin.Name()),
-		Labels: labelSpecs(), Form: templates.FormYAML, FormPath: templates.FormPath,
+		Labels: labels, Form: templates.FormYAML, FormPath: templates.FormPath,
 		Org: f.org, Repos: f.repos,
 		PullRequest: f.pull, NewSecret: f.newSecret, Replace: f.replace,
 	}, nil
