@@ -88,7 +88,7 @@ func (s *session) status(ctx context.Context, r *request, ended bool) (playbook.
 	d := playbook.Decision{
 		Schema: playbook.DecisionSchema, Assessment: a, Request: r.ID, State: stateOpen, Verdict: r.Verdict, Requester: r.Requester.Login,
 		Symptoms: append([]string{}, r.Symptoms...), Standing: lk.Standing, Rejections: []playbook.RejectedText{},
-		Playbook: s.b.Playbook.Identity(), DecidedAt: r.DecidedAt,
+		Playbook: tr.policy(false).Identity(), DecidedAt: r.DecidedAt,
 	}
 	if r.Endorsement != nil {
 		login := r.Endorsement.By.Login
@@ -116,10 +116,11 @@ func (s *session) status(ctx context.Context, r *request, ended bool) (playbook.
 // cannot read the repository has none.
 func (d *Desk) Rights(ctx context.Context, login, repository, action string) (playbook.Standing, bool, error) {
 	if repository == "" {
-		if len(d.b.Repositories) != 1 || strings.HasSuffix(d.b.Repositories[0], "/*") {
+		here := d.b.Repositories.On(d.forge)
+		if len(here) != 1 || strings.HasSuffix(here[0], "/*") {
 			return playbook.Standing{}, false, errors.New("no repository is named to read a standing in")
 		}
-		repository = d.b.Repositories[0]
+		repository = here[0]
 	}
 	s, err := d.enter(ctx, login, repository)
 	var refused *DeskError

@@ -58,7 +58,7 @@ func (b *Bot) pin(ctx context.Context, forgeName, owner, name string) (int64, er
 // pinAll binds all names of the configuration, as far as the forge knows
 // them; the rest is bound at first use.
 func (b *Bot) pinAll(ctx context.Context, forgeName string) {
-	for _, item := range b.Repositories {
+	for _, item := range b.Repositories.On(forgeName) {
 		if owner, name, _ := strings.Cut(item, "/"); name != "*" {
 			_, _ = b.pin(ctx, forgeName, owner, name)
 		}
@@ -77,7 +77,7 @@ func (b *Bot) pinAll(ctx context.Context, forgeName string) {
 // answersIn reports whether the bot speaks in a repository. It asks nobody,
 // so that it also serves the intake.
 func (b *Bot) answersIn(forgeName string, r forge.Repo) bool {
-	for _, item := range b.Repositories {
+	for _, item := range b.Repositories.On(forgeName) {
 		owner, name, _ := strings.Cut(item, "/")
 		switch id := b.pins.id(forgeName, owner, name); {
 		case name == "*":
@@ -98,7 +98,7 @@ func (b *Bot) answersIn(forgeName string, r forge.Repo) bool {
 // namedIn reports whether a repository is one that REPOSITORIES names in
 // full.
 func (b *Bot) namedIn(ctx context.Context, forgeName string, r forge.Repo) (bool, error) {
-	for _, item := range b.Repositories {
+	for _, item := range b.Repositories.On(forgeName) {
 		owner, name, _ := strings.Cut(item, "/")
 		if name == "*" {
 			continue

@@ -147,7 +147,7 @@ func newRoleCache(b *Bot) *roleCache {
 // resolve binds the role logins to account ids. What cannot be asked now is
 // asked at first use.
 func (c *roleCache) resolve(ctx context.Context, forgeName string) {
-	for _, m := range c.b.Playbook.RoleMembers() {
+	for _, m := range c.b.Playbook.RolesOn(forgeName) {
 		if !strings.Contains(m.Member, "/") {
 			c.account(ctx, forgeName, m.Member)
 		}
@@ -181,7 +181,7 @@ func (c *roleCache) of(ctx context.Context, forgeName string, a forge.Account, f
 	if !a.Real() {
 		return roles
 	}
-	for _, m := range c.b.Playbook.RoleMembers() {
+	for _, m := range c.b.Playbook.RolesOn(forgeName) {
 		if slices.Contains(roles, m.Role) {
 			continue
 		}

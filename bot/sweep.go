@@ -67,7 +67,7 @@ func (b *Bot) sweepRepos(ctx context.Context, name string) ([]forge.Repo, error)
 			out = append(out, r)
 		}
 	}
-	for _, item := range b.Repositories {
+	for _, item := range b.Repositories.On(name) {
 		repos, err := b.matching(ctx, name, item)
 		if err != nil {
 			return nil, fmt.Errorf("look up the repositories: %w", err)
@@ -367,7 +367,23 @@ func (w *sweep) accept(ctx context.Context, in []store.Incoming) error {
 }
 
 // Patterns is REPOSITORIES: owner/name, or owner/* for all of an owner's.
+// "forge:" before it is the forge it is on; without that it is on every forge.
 type Patterns []string
+
+// On gives the patterns of one forge, without its name.
+func (p Patterns) On(forgeName string) Patterns {
+	var out Patterns
+	for _, item := range p {
+		name, rest, qualified := strings.Cut(item, ":")
+		switch {
+		case !qualified:
+			out = append(out, item)
+		case name == forgeName:
+			out = append(out, rest)
+		}
+	}
+	return out
+}
 
 // ParsePatterns reads a comma list of owner/name and owner/*.
 func ParsePatterns(items []string) (Patterns, error) {

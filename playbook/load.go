@@ -97,7 +97,9 @@ var (
 	nameRE   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 	codeRE   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	memberRE = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}(/[A-Za-z0-9._-]{1,100})?$`)
-	urlRE    = regexp.MustCompile(`^(https?://[!-~]+)?$`)
+	// A role's member may name the forge it is on.
+	roleMemberRE = regexp.MustCompile(`^([a-z]{1,20}:)?[A-Za-z0-9._-]{1,100}(/[A-Za-z0-9._-]{1,100})?$`)
+	urlRE        = regexp.MustCompile(`^(https?://[!-~]+)?$`)
 )
 
 func (d *decoder) playbook(n node) *Playbook {
@@ -137,7 +139,7 @@ func (d *decoder) roles(p *Playbook, n *node) map[string]bool {
 			d.fail(f.line, path, "a role's name is made of a-z, 0-9 and _")
 		}
 		names[f.name] = true
-		for _, member := range d.texts(&f.value, path, memberRE) {
+		for _, member := range d.texts(&f.value, path, roleMemberRE) {
 			p.members = append(p.members, RoleMember{Role: f.name, Member: member})
 		}
 	}

@@ -73,6 +73,23 @@ outcomes:
 	}
 }
 
+func TestRolesOn(t *testing.T) {
+	text := strings.Replace(string(defaultYAML), "controller: []", "controller: [ada, 'github:ada', 'github:ops/sre']", 1)
+	p, err := Load(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"gitea": "ada", "github": "ada ada ops/sre", "": "ada"} {
+		var got []string
+		for _, m := range p.RolesOn(name) {
+			got = append(got, m.Member)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("RolesOn(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
 const rest = "\n# kind: counts (toward"
 
 // faults are edits of the default playbook that Load refuses. schema says that

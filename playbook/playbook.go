@@ -3,6 +3,7 @@ package playbook
 import (
 	"bytes"
 	_ "embed"
+	"strings"
 	"sync"
 	"time"
 )
@@ -121,7 +122,7 @@ type ambiguousText struct {
 }
 
 // RoleMember is one entry of the roles section: a role, and the login or
-// org/team that holds it.
+// org/team that holds it, perhaps with its forge before it ("github:ada").
 type RoleMember struct {
 	Role   string `json:"role"`
 	Member string `json:"member"`
@@ -169,6 +170,24 @@ func (p *Playbook) Rung(action string) (Rung, bool) {
 
 // RoleMembers gives who holds which role, as the roles section has it.
 func (p *Playbook) RoleMembers() []RoleMember { return append([]RoleMember{}, p.members...) }
+
+// RolesOn gives who holds which role on one forge, such as "github": those
+// members that name it, by what follows its name, and those that name none. A
+// login on two forges is two accounts, of two people perhaps: where a bot
+// serves several, members say which they mean.
+func (p *Playbook) RolesOn(forgeName string) []RoleMember {
+	out := []RoleMember{}
+	for _, m := range p.members {
+		name, rest, qualified := strings.Cut(m.Member, ":")
+		switch {
+		case !qualified:
+			out = append(out, m)
+		case name == forgeName:
+			out = append(out, RoleMember{Role: m.Role, Member: rest})
+		}
+	}
+	return out
+}
 
 // Outcomes gives the outcomes in canonical spelling, in the file's order.
 func (p *Playbook) Outcomes() []string {

@@ -96,7 +96,7 @@ func (v *View) ByRole() string {
 		return ""
 	}
 	var names []Text
-	for _, m := range v.pb.RoleMembers() {
+	for _, m := range v.pb.RolesOn(string(v.Forge)) {
 		if slices.Contains(v.Rung.Roles, Text(m.Role)) && !strings.Contains(m.Member, "/") && !slices.Contains(names, Text(m.Member)) {
 			names = append(names, Text(m.Member))
 		}
@@ -164,17 +164,47 @@ func targetArg(target string) string {
 func (v *View) ForgeSaid() string {
 	name := "The forge"
 	if v.Forge != "" {
-		name = capital(v.Forge)
+		name = forgeTitle(v.Forge)
 	}
 	switch {
 	case v.Status == 0:
 		return name + " gave no answer."
 	case v.Status == 401:
 		return name + " answered 401: it does not accept the bot's token."
+	case v.Status == 403 && v.BotIsApp():
+		return name + " answered 403: " + v.BotName() + " may not look it up here."
+	case v.Status == 403 && v.onGitHub():
+		return name + " answered 403: " + v.BotName() + " cannot push to this repository."
 	case v.Status == 403:
 		return name + " answered 403: " + v.BotName() + " is not an administrator of this repository."
 	}
 	return fmt.Sprintf("%s answered %d, which says nothing about anybody's permission.", name, v.Status)
+}
+
+// forgeTitles are the names that forges give themselves.
+var forgeTitles = map[Text]string{"gitea": "Gitea", "forgejo": "Forgejo", "github": "GitHub"}
+
+func forgeTitle(name Text) string {
+	if title, ok := forgeTitles[name]; ok {
+		return title
+	}
+	return capital(name)
+}
+
+func (v *View) onGitHub() bool { return v.Forge == "github" }
+
+// BotIsApp reports that the bot is a GitHub App, which nobody can make a
+// collaborator.
+func (v *View) BotIsApp() bool { return v.onGitHub() && strings.HasSuffix(string(v.Bot), "[bot]") }
+
+// Admission is the least right, in the words of the forge's page, with which
+// the bot's account can read the permissions of others: on GitHub push access
+// is enough.
+func (v *View) Admission() string {
+	if v.onGitHub() {
+		return "Write"
+	}
+	return "Administrator"
 }
 
 // BotName is the bot's login as code.

@@ -360,7 +360,7 @@ func (c *checker) roles(ctx context.Context) {
 	if c.Playbook == nil {
 		return
 	}
-	for _, m := range c.Playbook.RoleMembers() {
+	for _, m := range c.Playbook.RolesOn(c.Forge.Name()) {
 		org, team, ok := strings.Cut(m.Member, "/")
 		if !ok {
 			continue

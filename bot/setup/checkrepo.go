@@ -118,7 +118,7 @@ func (c *checker) candidates(ctx context.Context, repo forge.Repo) (people []for
 	if err != nil {
 		return nil, false, err
 	}
-	for _, m := range c.Playbook.RoleMembers() {
+	for _, m := range c.Playbook.RolesOn(c.Forge.Name()) {
 		if strings.Contains(m.Member, "/") {
 			continue
 		}
@@ -141,7 +141,7 @@ func (c *checker) candidates(ctx context.Context, repo forge.Repo) (people []for
 
 func (c *checker) rolesOf(ctx context.Context, a forge.Account) []string {
 	roles := []string{}
-	for _, m := range c.Playbook.RoleMembers() {
+	for _, m := range c.Playbook.RolesOn(c.Forge.Name()) {
 		org, team, isTeam := strings.Cut(m.Member, "/")
 		has := strings.EqualFold(m.Member, a.Login)
 		if isTeam {
