@@ -49,6 +49,7 @@ with unknown_action.`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runAssess(args[0], &f) },
 	}
 	f.add(cmd)
+	a.overlayFlag(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.attempts, "attempts", "", "what was tried before, a JSON or YAML `FILE`, - for standard input")
 	fl.StringVar(&f.target, "target", "", "`NAME` of the server or namespace; attempts that name another do not count")
@@ -60,7 +61,7 @@ with unknown_action.`,
 }
 
 func (a *app) runAssess(action string, f *assessFlags) error {
-	p, err := a.book()
+	p, err := a.policy()
 	if err != nil {
 		return err
 	}
@@ -116,6 +117,9 @@ func (a *app) printDecision(p *playbook.Playbook, d playbook.Decision, notes []s
 	pg.unknownSymptoms(d.UnknownSymptoms)
 	pg.notes(notes)
 	pg.head("Decided %s by playbook %s, sha256 %s.", d.DecidedAt.Format(time.RFC3339), d.Playbook.Name, d.Playbook.SHA256)
+	if o := d.Playbook.Overlay; o != "" {
+		pg.item("The playbook is tightened by an overlay, %s.", o)
+	}
 	pg.item("Nothing was restarted. Keep this output: while the bot is down it is the record.")
 	pg.contact(p)
 }

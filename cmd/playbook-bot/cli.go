@@ -44,6 +44,7 @@ type app struct {
 	now            func() time.Time
 
 	playbookFile string
+	overlayFile  string
 	stdinTaken   string
 }
 

@@ -41,12 +41,13 @@ Ends with 3 where the gate refuses the restart_class, otherwise with 0.`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runImpact(args[0], &f, asJSON) },
 	}
 	f.add(cmd)
+	a.overlayFlag(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the impact as JSON (schema "+playbook.ImpactSchema+")")
 	return cmd
 }
 
 func (a *app) runImpact(file string, f *gateFlags, asJSON bool) error {
-	p, err := a.book()
+	p, err := a.policy()
 	if err != nil {
 		return err
 	}

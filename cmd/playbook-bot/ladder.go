@@ -26,7 +26,7 @@ symptoms, outcomes and the class matrix.`,
   playbook-bot ladder --playbook pods.yaml`,
 		Args: noArg,
 		RunE: func(*cobra.Command, []string) error {
-			p, err := a.book()
+			p, err := a.policy()
 			if err != nil {
 				return err
 			}
@@ -37,12 +37,17 @@ symptoms, outcomes and the class matrix.`,
 			pg.head("Playbook %s, sha256 %s", p.Identity().Name, p.Identity().SHA256)
 			pg.head("rank  %-22s %-12s %-11s carried out by", "action", "self-service", "attempt log")
 			for _, r := range p.Rungs() {
-				pg.line("", "%s", rungLine(r.Rank, r.Action, r.SelfService, r.Gated, r.Delegation, r.References))
+				carried := r.Delegation
+				if r.Disabled {
+					carried = "nobody: the overlay disables it"
+				}
+				pg.line("", "%s", rungLine(r.Rank, r.Action, r.SelfService, r.Gated, carried, r.References))
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the ladder document as JSON")
+	a.overlayFlag(cmd)
 	return cmd
 }
 
@@ -85,11 +90,12 @@ suggestions; the others are still answered.
 	}
 	cmd.Flags().StringVar(&file, "attempts", "", "what was tried before, a JSON or YAML `FILE`, - for standard input")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"next", "ladder", "unknown_symptoms", "notes"}`)
+	a.overlayFlag(cmd)
 	return cmd
 }
 
 func (a *app) runRecommend(args []string, file string, asJSON bool) error {
-	p, err := a.book()
+	p, err := a.policy()
 	if err != nil {
 		return err
 	}

@@ -174,6 +174,28 @@ func tighten(book *playbook.Playbook, text string) (*playbook.Playbook, error) {
 	return book.Tighten(o)
 }
 
+// overlayFlag is for the commands that say what may be done: without the bot
+// nobody else reads what a repository has tightened.
+func (a *app) overlayFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.overlayFile, "overlay", "", "what tightens the playbook, a repository's recovery-playbook.yaml, as a `FILE`")
+}
+
+// policy is the playbook, as --overlay tightens it.
+func (a *app) policy() (*playbook.Playbook, error) {
+	p, err := a.book()
+	if err != nil || a.overlayFile == "" {
+		return p, err
+	}
+	text, err := a.read("--overlay", a.overlayFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the overlay: %w", err)
+	}
+	if p, err = tighten(p, text); err != nil {
+		return nil, fmt.Errorf("read the overlay %s: %w", a.overlayFile, err)
+	}
+	return p, nil
+}
+
 // changes says what differs between a playbook and its tightened form.
 func changes(was, is *playbook.Playbook) []string {
 	out := []string{}
