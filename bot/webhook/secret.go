@@ -12,6 +12,7 @@ import (
 const (
 	ScopeRepo = "repo" // the id is the repository's
 	ScopeOrg  = "org"  // the id is the owning organisation's
+	ScopeApp  = "app"  // the id is the GitHub App's
 )
 
 // HookSecret derives the secret of one hook from the master secret, as 64 hex

@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,11 @@ type Config struct {
 	// the derived ones: for recorded deliveries, and for hooks whose secret
 	// cannot be chosen.
 	Literals map[string]string
+	// Apps names the forges, among those of Dialects, on which the bot is an
+	// app with a hook of its own. Such a hook is about every repository that
+	// the app is installed in: it is the app's owner alone who knows its
+	// secret, and Accept decides which of them are the bot's.
+	Apps []string
 	// Accept takes an event over. When it returns nil the event is durable and
 	// the sender is told 202; an error is 503. outcome is a word for the log.
 	Accept func(context.Context, forge.Event) (outcome string, err error)
@@ -63,7 +69,8 @@ type Config struct {
 	Record func(path string, status int, why string)
 }
 
-// Handler serves POST /webhook/{forge}/repo/{id} and /webhook/{forge}/org/{id}.
+// Handler serves POST /webhook/{forge}/repo/{id}, /webhook/{forge}/org/{id}
+// and, on forges of Config.Apps, /webhook/{forge}/app/{id}.
 type Handler struct {
 	cfg      Config
 	dialects map[string]Dialect
@@ -206,7 +213,13 @@ func (h *Handler) route(path string, d *delivery) (Dialect, bool) {
 	if !ok || err != nil || id <= 0 || HookPath(parts[2], parts[3], id) != path {
 		return nil, false
 	}
-	if parts[3] != ScopeRepo && parts[3] != ScopeOrg {
+	switch parts[3] {
+	case ScopeRepo, ScopeOrg:
+	case ScopeApp:
+		if !slices.Contains(h.cfg.Apps, parts[2]) {
+			return nil, false
+		}
+	default:
 		return nil, false
 	}
 	d.forge, d.scope, d.id = parts[2], parts[3], id
@@ -275,7 +288,10 @@ func (d *delivery) fits(ev forge.Event) bool {
 	if ev.Action == forge.ActionOther && ev.Repo.ID == 0 {
 		return true
 	}
-	if d.scope == ScopeOrg {
+	switch d.scope {
+	case ScopeApp:
+		return true // any of its installations'
+	case ScopeOrg:
 		return ev.OrgID == d.id
 	}
 	return ev.Repo.ID == d.id
