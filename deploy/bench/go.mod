@@ -7,6 +7,8 @@ module playbook-bot/deploy/sandbox/bench
 go 1.26.0
 
 require (
+	github.com/jackc/pgx/v5 v5.13.0
+	modernc.org/sqlite v1.62.0
 	playbook-bot v0.0.0
 	playbook-bot/deploy/sandbox v0.0.0
 )
@@ -21,7 +23,6 @@ require (
 	github.com/hashicorp/go-version v1.9.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/pgx/v5 v5.13.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mfridman/interpolate v0.2.0 // indirect
@@ -37,7 +38,6 @@ require (
 	modernc.org/libc v1.80.2 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.62.0 // indirect
 )
 
 replace playbook-bot => ../..
