@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,18 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		actor = r.Endorsement.By
 	}
 	lk := tr.standingFor(r.Action, actor, fresh)
+	if now, renamed := tr.renamed(r, actor, lk); renamed {
+		lk = tr.standingFor(r.Action, now, fresh)
+	}
+	return tr.assessAs(r, lk, fresh)
+}
+
+// assessAs is assess with a standing.
+func (tr *turn) assessAs(r *request, lk look, fresh bool) (playbook.Assessment, look) {
+	actor := r.Requester
+	if r.Endorsement != nil {
+		actor = r.Endorsement.By
+	}
 	if r.Unvouched && r.Endorsement == nil {
 		// Who can comment can read; no more is lent by a text that may be
 		// anybody's.
@@ -43,6 +56,11 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		BreakGlass: playbook.BreakGlass{Requested: r.BreakGlass, Authorized: granted},
 		Standing:   lk.Standing, Actor: actor.Login, Request: r.ID, Now: tr.now,
 	})
+	if a.Code == playbook.CodeClassMatrixDenied && lk.rolesUnread() {
+		// A role might have opened it: not to know is no denial.
+		lk.Err, lk.Standing.Permission = lk.RoleErr, playbook.PermissionUnknown
+		return tr.assessAs(r, lk, fresh)
+	}
 	tr.refuseInvalid(&a, r, weigh)
 	if rung, ok := book.Rung(r.Action); ok && rung.Gated && a.Allowed && !tr.named() {
 		why := "gated rungs are approved only in repositories that the operator's REPOSITORIES names in full, not by a wildcard"
@@ -61,6 +79,29 @@ func (tr *turn) assess(r *request, fresh bool) (playbook.Assessment, look) {
 		a.Missing = append([]playbook.Missing{{What: "vouch", Who: "its author", Text: "post it again, in a new comment", Post: line}}, a.Missing...)
 	}
 	return a, lk
+}
+
+// renamed gives the account of a request's text under its present login, where
+// the one it had is no longer its own: rights hang on the id, and permissions
+// can only be asked for by login.
+func (tr *turn) renamed(r *request, actor forge.Account, lk look) (forge.Account, bool) {
+	if !lk.Stranger && !errors.Is(lk.Err, forge.ErrNotFound) {
+		return actor, false
+	}
+	of := r.Trigger
+	if r.Endorsement != nil {
+		of = r.Endorsement.Comment
+	}
+	t, err := tr.fetch(tr.ctx, of)
+	if err != nil || t.author.ID != actor.ID || t.author.Login == actor.Login {
+		return actor, false
+	}
+	if r.Endorsement != nil {
+		r.Endorsement.By.Login = t.author.Login
+	} else {
+		r.Requester.Login = t.author.Login
+	}
+	return t.author, true
 }
 
 // standingFor looks an account up as far as the rung needs: who can comment
@@ -279,7 +320,11 @@ func (tr *turn) publish(r *request, a playbook.Assessment, st playbook.Standing,
 		tr.tellOverlay()
 		return
 	}
-	tr.extra = append(tr.extra, keyed{key, templates.Answer{Sections: []templates.Section{sec}, Decision: d}})
+	account := int64(0)
+	if tr.ev.ID != 0 && sec.Kind != templates.KindRevoked {
+		account = tr.text.author.ID
+	}
+	tr.extra = append(tr.extra, keyed{key, account, templates.Answer{Sections: []templates.Section{sec}, Decision: d}})
 }
 
 // fill adds the rungs that a section's words are about.

@@ -84,6 +84,10 @@ func (s *session) created(ctx context.Context, ev store.Event) error {
 		s.finish(ev, "not in this thread, or the bot's own")
 		return s.commit(ctx)
 	}
+	if s.b.Ignored(t.author.Login) { // the list grew, or a payload named another
+		s.finish(ev, "by an account on the ignore list")
+		return s.commit(ctx)
+	}
 	runs, counts, err := s.ownWords(ctx, ev, t)
 	if err != nil {
 		return err
@@ -189,12 +193,14 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 	}
 	// Nobody edits what was filed in their name: whoever did is another.
 	attested = attested && t.rights() && !t.filed
-	first := attested && !known.data.Commands && len(tr.read.Commands) > 0
+	// What the text was answered stands; of an edit only a hint is said, once.
+	tr.rejections = nil
+	first := !known.data.Commands && len(runs(tr.read)) > 0
+	worse := len(tr.read.Rejections) > 0 && known.data.Rejected != rejected(tr.read)
 	formBefore := known.data.Form
 	logChanged := s.retake(known, t, tr.read, attested)
-	if first {
-		known.data.Commands = true
-		tr.hint(ctx)
+	if attested && !known.data.Hinted && (first || worse) {
+		tr.hint(ctx, first)
 	}
 	if ev.Object.Kind == forge.ObjectIssue && (t.filed || !sameForm(formBefore, tr.read.Form)) {
 		tr.formEdited(ctx, attested)

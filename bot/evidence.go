@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"playbook-bot/bot/forge"
 	"playbook-bot/bot/store"
@@ -58,13 +59,15 @@ func (tr *turn) changed(ctx context.Context, logChanged, own bool) {
 
 // judged reports whether the text in hand was answered with a verdict, which
 // speaks of its records as well.
-func (tr *turn) judged() bool { return tr.decision != nil || len(tr.extra) > 0 || tr.logSaid }
+func (tr *turn) judged() bool {
+	return tr.decision != nil || tr.logSaid || slices.ContainsFunc(tr.extra, func(k keyed) bool { return k.key != hintKey(tr.text.Object) })
+}
 
 func (tr *turn) isEvidence() bool { return len(tr.taken()) > 0 }
 
 // recordedOnly says one line about an attempt logged where nothing is open.
 func (tr *turn) recordedOnly(logChanged bool) {
-	if !logChanged || tr.judged() || tr.triggerless() {
+	if !logChanged || tr.judged() || tr.mute() {
 		return
 	}
 	if tr.logged && tr.isEvidence() {
@@ -81,19 +84,28 @@ func (tr *turn) triggerless() bool {
 	return tr.ev.Action != forge.ActionOpened && tr.ev.Action != forge.ActionCreated
 }
 
+// mute: a line about the text in hand alone is not said: it was answered
+// before, or its author has had this hour's answers.
+func (tr *turn) mute() bool { return tr.triggerless() || tr.limited }
+
 // reconsider asks the gate again under a standing approval, and revokes it if
 // it would refuse on the record as it now stands.
 func (tr *turn) reconsider(r *request, lost string) {
 	a, lk := tr.assess(r, true)
 	if a.Code == playbook.CodeStandingUnknown {
-		// Not to know is no reason to take back what was known: the approval
-		// ends by itself, and the next change asks again.
-		if lk.passing() {
+		if tr.holdOn(lk) {
+			return
+		}
+		// Not to know a standing is no reason to take back what was known: the
+		// approval ends by itself, and the next change asks again. What is
+		// known to be missing is one.
+		evidence := a.AttemptLogSatisfied || a.BreakGlass.Requested && a.BreakGlass.Authorized
+		if lk.passing() && evidence && lost == "" {
 			return
 		}
 	}
 	if a.Allowed {
-		if !tr.judged() && !tr.triggerless() && tr.isEvidence() {
+		if !tr.judged() && !tr.mute() && tr.isEvidence() {
 			tr.add(templates.Section{Kind: templates.KindRecorded, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes})
 		}
 		return
@@ -167,7 +179,7 @@ func (tr *turn) endBroken() {
 // evidence follows new records under an open request.
 func (tr *turn) evidence(r *request, own bool) {
 	if r.MustAsk {
-		if !tr.triggerless() {
+		if !tr.mute() {
 			tr.add(templates.Section{Kind: templates.KindRecorded, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes,
 				Post: restartLine(r.Action, r.Target)})
 		}
@@ -186,12 +198,20 @@ func (tr *turn) evidence(r *request, own bool) {
 		return
 	}
 	if !own || !may {
-		if !tr.triggerless() {
+		if !tr.mute() {
 			sec := templates.Section{Kind: templates.KindWouldAllow, Taken: tr.taken(), Open: r.ID, Post: restartLine(r.Action, r.Target)}
 			tr.fill(&sec, a)
 			tr.add(sec)
 		}
 		return
+	}
+	if tr.triggerless() {
+		if tr.limited, tr.err = tr.overLimit(tr.ctx); tr.err != nil {
+			return
+		}
+	}
+	if tr.limited && tr.text.author.ID == r.Requester.ID {
+		return // one's own answer one can have used up; another's one cannot
 	}
 	key := ""
 	if tr.triggerless() {
@@ -206,7 +226,7 @@ func (tr *turn) nothingFlips(r *request, a playbook.Assessment, lk look) {
 	if !a.Allowed && r.Verdict == verdictRefused {
 		r.Code = a.Code
 	}
-	if tr.triggerless() {
+	if tr.mute() {
 		return
 	}
 	d := &playbook.Decision{Schema: playbook.DecisionSchema, Assessment: a, Request: r.ID, State: stateOpen, Verdict: r.Verdict,

@@ -21,6 +21,16 @@ const standingAge = time.Minute
 type look struct {
 	Standing playbook.Standing
 	Err      error
+	// RoleErr is why a role could not be looked up.
+	RoleErr error
+	// Stranger: the login belongs to another account now.
+	Stranger bool
+}
+
+// rolesUnread reports whether a role may be there that could only not be read
+// just now.
+func (l look) rolesUnread() bool {
+	return l.Err == nil && look{Err: l.RoleErr}.passing()
 }
 
 // status is the HTTP status behind an unreadable standing, 0 for no answer.
@@ -72,7 +82,7 @@ func newStandingCache(b *Bot) *standingCache {
 // payload, and only where the account that the forge answered for is the one
 // asked about.
 func (c *standingCache) look(ctx context.Context, forgeName string, repo forge.Repo, a forge.Account, fresh bool) look {
-	roles := c.b.roles.of(ctx, forgeName, a, fresh)
+	roles, roleErr := c.b.roles.of(ctx, forgeName, a, fresh)
 	key := standingKey{forgeName, repo.ID, a.ID}
 	now := c.b.Now()
 	if !fresh {
@@ -80,7 +90,7 @@ func (c *standingCache) look(ctx context.Context, forgeName string, repo forge.R
 		hit, ok := c.m[key]
 		c.mu.Unlock()
 		if ok && now.Sub(hit.at) < standingAge && !now.Before(hit.at) {
-			return look{Standing: playbook.Standing{Permission: hit.p, Roles: roles}}
+			return look{Standing: playbook.Standing{Permission: hit.p, Roles: roles}, RoleErr: roleErr}
 		}
 	}
 	unknown := playbook.Standing{Permission: playbook.PermissionUnknown, Roles: roles}
@@ -89,12 +99,12 @@ func (c *standingCache) look(ctx context.Context, forgeName string, repo forge.R
 	}
 	p, id, err := c.b.Forges[forgeName].Permission(ctx, repo.ID, a.Login)
 	if err != nil {
-		return look{Standing: unknown, Err: err}
+		return look{Standing: unknown, Err: err, RoleErr: roleErr}
 	}
 	if id != a.ID {
 		// The login has changed hands since the text was written. Whoever has
 		// it now did not write it.
-		return look{Standing: playbook.Standing{Permission: playbook.PermissionNone, Roles: roles}}
+		return look{Standing: playbook.Standing{Permission: playbook.PermissionNone, Roles: roles}, Stranger: true}
 	}
 	have := permission(p)
 	c.mu.Lock()
@@ -103,7 +113,7 @@ func (c *standingCache) look(ctx context.Context, forgeName string, repo forge.R
 		clear(c.m) // a bound, not a policy: the next look-ups fill it again
 	}
 	c.m[key] = cachedPermission{have, now}
-	return look{Standing: playbook.Standing{Permission: have, Roles: roles}}
+	return look{Standing: playbook.Standing{Permission: have, Roles: roles}, RoleErr: roleErr}
 }
 
 func permission(p forge.Permission) playbook.Permission {
@@ -175,45 +185,50 @@ func (c *roleCache) account(ctx context.Context, forgeName, login string) int64 
 	return a.ID
 }
 
-// of gives the roles of an account, never nil.
-func (c *roleCache) of(ctx context.Context, forgeName string, a forge.Account, fresh bool) []string {
-	roles := []string{}
+// of gives the roles of an account, never nil; err is why some could not be
+// looked up.
+func (c *roleCache) of(ctx context.Context, forgeName string, a forge.Account, fresh bool) (roles []string, err error) {
+	roles = []string{}
 	if !a.Real() {
-		return roles
+		return roles, nil
 	}
 	for _, m := range c.b.Playbook.RolesOn(forgeName) {
 		if slices.Contains(roles, m.Role) {
 			continue
 		}
 		if org, team, ok := strings.Cut(m.Member, "/"); ok {
-			if c.member(ctx, forgeName, org, team, a, fresh) {
+			in, merr := c.member(ctx, forgeName, org, team, a, fresh)
+			if merr != nil {
+				err = merr
+			}
+			if in {
 				roles = append(roles, m.Role)
 			}
 		} else if c.account(ctx, forgeName, m.Member) == a.ID {
 			roles = append(roles, m.Role)
 		}
 	}
-	return roles
+	return roles, err
 }
 
-// member asks whether the account is in a team. Not to know is not to be.
-func (c *roleCache) member(ctx context.Context, forgeName, org, team string, a forge.Account, fresh bool) bool {
+// member asks whether the account is in a team.
+func (c *roleCache) member(ctx context.Context, forgeName, org, team string, a forge.Account, fresh bool) (bool, error) {
 	key := teamKey{forgeName, org + "/" + team, a.ID}
 	now := c.b.Now()
 	c.mu.Lock()
 	hit, ok := c.teams[key]
 	c.mu.Unlock()
 	if ok && !fresh && now.Sub(hit.at) < standingAge {
-		return hit.in
+		return hit.in, nil
 	}
 	in, err := c.b.Forges[forgeName].TeamMember(ctx, org, team, a.Login)
 	if err != nil {
-		return false
+		return false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.teams[key] = teamAnswer{in, now}
-	return in
+	return in, nil
 }
 
 // nameCache knows what repositories are called at present: state is keyed by

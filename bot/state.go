@@ -131,9 +131,12 @@ type objectData struct {
 	Rights bool `json:"rights"`
 	// Filed: the bot's account posted it in the author's name.
 	Filed bool `json:"filed,omitempty"`
-	// Commands: the text bore commands when it was first read, or was
-	// answered with a hint since.
+	// Commands: the text bore commands when it was first read.
 	Commands bool `json:"commands,omitempty"`
+	// Rejected tells apart what of the text could not be taken; see rejected.
+	Rejected string `json:"rejected,omitempty"`
+	// Hinted: an edit of the text was answered with a hint.
+	Hinted bool `json:"hinted,omitempty"`
 	// Ran: its commands were carried out, or are never to be.
 	Ran bool `json:"ran,omitempty"`
 	// Unread: the text's event ended without the text being read (dead, or not

@@ -2,6 +2,8 @@ package bot
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,12 +114,24 @@ func (s *session) take(t text, r comment.Read, counts bool) *object {
 		Object: t.Object, Author: t.author, OriginalAuthor: t.originalAuthor,
 		BodySHA: bodySHA(t.body), CreatedAt: t.created, UpdatedAt: t.updated,
 	}}
-	o.data = objectData{Rights: t.rights(), Filed: t.filed, Commands: len(r.Commands) > 0, Form: r.Form}
+	o.data = objectData{Rights: t.rights(), Filed: t.filed, Commands: len(r.Commands) > 0, Form: r.Form, Rejected: rejected(r)}
 	for _, rec := range r.Records {
 		o.data.Records = append(o.data.Records, s.record(t, rec, t.created, !counts))
 	}
 	s.objects[t.Object] = o
 	return o
+}
+
+// rejected tells apart what of a text could not be taken; "" where all was.
+func rejected(r comment.Read) string {
+	if len(r.Rejections) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, x := range r.Rejections {
+		fmt.Fprintf(h, "%q %q %q\n", x.Source, x.Why, x.Suggestion)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 func (s *session) record(t text, r comment.Record, at time.Time, altered bool) record {
@@ -162,7 +176,7 @@ func (s *session) retake(o *object, t text, r comment.Read, attested bool) (chan
 			o.data.Old = o.data.Old[n-20:]
 		}
 	}
-	o.data.Records, o.data.Form = after, r.Form
+	o.data.Records, o.data.Form, o.data.Rejected = after, r.Form, rejected(r)
 	o.BodySHA, o.UpdatedAt, o.Deleted, o.dirty = bodySHA(t.body), t.updated, false, true
 	return changed
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"playbook-bot/bot/comment"
 	"playbook-bot/bot/forge"
 	"playbook-bot/bot/store"
 	"playbook-bot/playbook"
@@ -50,6 +51,7 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 	if err != nil {
 		return err
 	}
+	s.restoreBasis(texts)
 	waiting := map[forge.Object]bool{}
 	for _, ev := range s.t.Events {
 		waiting[ev.Object] = true
@@ -75,6 +77,14 @@ func (s *session) opens() bool {
 	return len(s.t.Events) == 1 && s.t.Events[0].Action == forge.ActionOpened
 }
 
+// wants reports whether a listed text is to come as an event: it asks for
+// something, or brings evidence after something that does. All else is taken in
+// from the listing, without a call for each.
+func (s *session) wants(r comment.Read) bool {
+	asks := len(r.Commands) > 0 || r.Form != nil || len(r.Rejections) > 0
+	return asks || len(r.Records) > 0 && slices.ContainsFunc(s.change.Found, func(in store.Incoming) bool { return in.Author.ID != s.self.ID })
+}
+
 // underway reports whether the delivery of a text may still be on the way. A
 // text that is taken for found has nobody's word, and its commands not all of
 // their force.
@@ -85,8 +95,14 @@ func (s *session) underway(t text) bool {
 // coldText stores one listed text, or has it come as an event.
 func (s *session) coldText(ctx context.Context, t text, answered, waiting map[forge.Object]bool) error {
 	if t.author.ID == s.self.ID {
+		if slices.ContainsFunc(s.change.Found, func(in store.Incoming) bool { return in.Object == t.Object }) {
+			return nil // a double, to be looked at
+		}
 		s.change.Objects = append(s.change.Objects, store.Object{Object: t.Object, Author: t.author,
 			BodySHA: bodySHA(t.body), CreatedAt: t.created, UpdatedAt: t.updated})
+		return nil
+	}
+	if s.b.Ignored(t.author.Login) {
 		return nil
 	}
 	if waiting[t.Object] && !answered[t.Object] {
@@ -98,11 +114,11 @@ func (s *session) coldText(ctx context.Context, t text, answered, waiting map[fo
 	// One that was answered is taken in here even where an event waits: the
 	// sweep takes every text of the last day for new, and the event must find
 	// it known, or it would be answered again.
-	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number {
+	r := s.read(t, t.created)
+	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number && s.wants(r) {
 		s.change.Found = append(s.change.Found, s.found(t))
 		return nil
 	}
-	r := s.read(t, t.created)
 	attested := t.unedited() || t.proved
 	if !attested && len(r.Records) > 0 {
 		// The word of deliveries outlives the rest where a backup was put back.
@@ -172,6 +188,7 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 		if o, ok := answeredObject(m.Key); ok {
 			answered[o] = true
 		}
+		s.restoreAnswer(m, t)
 		if d := decisionIn(t.body); d != nil {
 			s.restoreRequest(*d, authors, t)
 			s.attested = append(s.attested, d.Counted...)
@@ -186,6 +203,7 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 	if last == nil {
 		return answered, s.newChain("the thread bears no marker")
 	}
+	s.restoreCounts()
 	if issue.closed {
 		s.st.end(stateClosed)
 		s.st.newIncident(issue.updated, texts[len(texts)-1].ID)
@@ -307,7 +325,7 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 		switch {
 		case err != nil:
 			return err
-		case t.author.ID == s.self.ID || known == nil && t.ID > upTo:
+		case t.author.ID == s.self.ID || known == nil && (t.ID > upTo || s.b.Ignored(t.author.Login)):
 		case known == nil && s.waits(t.Object, forge.ActionCreated):
 			// It comes after this one, as what was written after it does.
 		case known == nil && s.now.Sub(t.created) < lateDelivery:

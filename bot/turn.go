@@ -71,6 +71,9 @@ type turn struct {
 	// would let it, and a writer's script could then endorse in an
 	// administrator's name whenever the bot was down.
 	vouched bool
+	// limited: the author has used up this hour's answers. Records are taken
+	// in all the same, and what follows from them for others is said.
+	limited bool
 	// logged: an /attempt stands in the text, so its author waits for a word.
 	logged bool
 	// logSaid: a section already speaks of the records taken.
@@ -78,10 +81,12 @@ type turn struct {
 	rejections []playbook.RejectedText
 }
 
-// keyed is an answer that no text of a person triggered.
+// keyed is an answer that no new text of a person triggered. account is whose
+// edit brought it about, for the limits; 0: it is nobody's to be counted.
 type keyed struct {
-	key string
-	a   templates.Answer
+	key     string
+	account int64
+	a       templates.Answer
 }
 
 var _ command.Handler = (*turn)(nil)
@@ -99,19 +104,20 @@ func (tr *turn) run(ctx context.Context, runs bool) error {
 	if wants && !runs {
 		return tr.notRun(ctx)
 	}
-	limited := false
-	if wants || len(tr.read.Rejections) > 0 {
+	if wants || len(tr.read.Rejections) > 0 || len(tr.read.Records) > 0 {
 		var err error
-		if limited, err = tr.overLimit(ctx); err != nil {
+		if tr.limited, err = tr.overLimit(ctx); err != nil {
 			return err
 		}
 	}
-	if wants && !limited {
+	if wants && !tr.limited {
 		tr.seen(ctx, tr.text.Object)
 	}
 	switch {
-	case limited:
-		tr.reaction = forge.ReactionConfused
+	case tr.limited:
+		if wants {
+			tr.reaction = forge.ReactionConfused
+		}
 		tr.rejections, tr.read.Rejections = nil, nil
 	case wants:
 		if form {
@@ -198,9 +204,16 @@ func (tr *turn) add(s templates.Section) {
 	tr.sections = append(tr.sections, s)
 }
 
-// hint answers an edit that brought a text its first command: edits run
-// nothing, and whoever wrote it should learn so.
-func (tr *turn) hint(ctx context.Context) {
+// runs are the commands of a text that would do more than its records, which
+// an edit brings in as well.
+func runs(r comment.Read) []command.Invocation {
+	return slices.DeleteFunc(slices.Clone(r.Commands), func(i command.Invocation) bool { return i.Name == "attempt" || i.Problem != nil })
+}
+
+// hint answers an edit that brought a text its first command, or something
+// that could not be taken: edits run nothing, and whoever wrote it should learn
+// so. A text gets one.
+func (tr *turn) hint(ctx context.Context, first bool) {
 	limited, err := tr.overLimit(ctx)
 	if err != nil {
 		tr.err = err
@@ -209,13 +222,17 @@ func (tr *turn) hint(ctx context.Context) {
 	if limited {
 		return
 	}
-	first := tr.read.Commands[0]
+	tr.object.data.Hinted = true
 	a := templates.Answer{
-		Sections: []templates.Section{{Kind: templates.KindUnreadable, Author: tr.text.author.Login}},
-		Rejections: []playbook.RejectedText{{Line: first.Line, Source: comment.SourceCommand, Problem: playbook.Problem{
-			Why: "an edit runs no command", Suggestion: first.Raw}}},
+		Sections:   []templates.Section{{Kind: templates.KindUnreadable, Author: tr.text.author.Login}},
+		Rejections: slices.Clone(tr.read.Rejections),
 	}
-	tr.extra = append(tr.extra, keyed{hintKey(tr.text.Object), a})
+	if first {
+		inv := runs(tr.read)[0]
+		a.Rejections = append(a.Rejections, playbook.RejectedText{Line: inv.Line, Source: comment.SourceCommand, Problem: playbook.Problem{
+			Why: "an edit runs no command", Suggestion: inv.Raw}})
+	}
+	tr.extra = append(tr.extra, keyed{hintKey(tr.text.Object), tr.text.author.ID, a})
 }
 
 // commit renders the turn's answers and writes it all.
@@ -228,7 +245,7 @@ func (tr *turn) commit(ctx context.Context) error {
 		tr.finish(tr.ev, "")
 	}
 	for _, k := range tr.extra {
-		if err := tr.say(k.key, tr.text.Object, 0, false, k.a); err != nil {
+		if err := tr.say(k.key, tr.text.Object, k.account, k.account != 0 && tr.low, k.a); err != nil {
 			return err
 		}
 	}
@@ -316,14 +333,23 @@ func (tr *turn) formEdited(ctx context.Context, own bool) {
 		}
 	}
 	f := tr.read.Form
-	if own && f != nil && f.Problem == nil && (fromForm || old == nil) {
+	if own && f != nil && f.Problem == nil && (fromForm || old == nil) && !tr.st.Closed {
+		var err error
+		if tr.limited, err = tr.overLimit(ctx); err != nil {
+			tr.err = err
+			return
+		}
+		if tr.limited {
+			tr.reaction = forge.ReactionConfused
+			return
+		}
 		tr.vouched = true
 		r := tr.open(formRequest(tr.text, *f))
 		tr.judge(r, flipKey(r.ID, 0))
 		return
 	}
 	if !own && fromForm && !revoked {
-		tr.extra = append(tr.extra, keyed{"ended:" + old.ID, templates.Answer{Sections: []templates.Section{{
+		tr.extra = append(tr.extra, keyed{"ended:" + old.ID, 0, templates.Answer{Sections: []templates.Section{{
 			Kind: templates.KindNotice, Title: "🛑 Request " + old.ID + " is over: its form was changed by somebody else",
 			Text: "Nothing was opened in its place. Who still needs it asks again in a new comment.",
 			Post: restartLine(old.Action, old.Target)}}}})

@@ -1,0 +1,83 @@
+package bot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"playbook-bot/bot/forge"
+	"playbook-bot/bot/store"
+)
+
+// restoreAnswer keeps one of the bot's own answers, so that it is restored if
+// somebody edits or deletes it. Of two with one key the first is the answer;
+// the other comes as a hint, and is found to be a double.
+func (s *session) restoreAnswer(m marker, t text) {
+	if s.t.AuditChain != 0 {
+		return // a backup was put back, and it has them
+	}
+	if slices.ContainsFunc(s.change.Answers, func(a store.Answer) bool { return a.Key == m.Key }) {
+		in := s.found(t)
+		in.Action = forge.ActionEdited
+		s.change.Found = append(s.change.Found, in)
+		return
+	}
+	trigger, ok := answeredObject(m.Key)
+	if !ok {
+		trigger = forge.Object{Kind: forge.ObjectIssue, ID: s.t.Number}
+	}
+	s.change.Answers = append(s.change.Answers, store.Answer{Key: m.Key, Body: t.body, Trigger: trigger, Status: store.AnswerPosted,
+		CommentID: t.ID, CreatedAt: t.created})
+}
+
+// restoreCounts makes sure that no answer to come bears the key of one that
+// was given.
+func (s *session) restoreCounts() {
+	r := s.st.Request
+	if r == nil {
+		return
+	}
+	for _, a := range s.change.Answers {
+		var n int
+		if rest, ok := strings.CutPrefix(a.Key, "flip:"+r.ID+":"); ok {
+			if _, err := fmt.Sscanf(rest, "%d", &n); err == nil {
+				r.Flips = max(r.Flips, n)
+			}
+		}
+		for _, ended := range []string{revokeKey(r.ID + "."), expiredKey(r.ID + ".")} {
+			if rest, ok := strings.CutPrefix(a.Key, ended); ok {
+				if _, err := fmt.Sscanf(rest, "%d", &n); err == nil {
+					r.Approvals = max(r.Approvals, n)
+				}
+			}
+		}
+	}
+}
+
+// restoreBasis takes back what rests on a line that is gone, as an edit or
+// deletion told of would have.
+func (s *session) restoreBasis(texts []text) {
+	r := s.st.Request
+	if r == nil || r.Requester.ID == 0 {
+		return // the answer that names its text is gone itself
+	}
+	var asked, endorsed bool
+	for _, t := range texts {
+		o := &object{Object: store.Object{Object: t.Object}}
+		switch read := s.read(t, t.created); {
+		case t.Object == r.Trigger:
+			asked = true
+			s.basis(o, &read)
+		case r.Endorsement != nil && t.Object == r.Endorsement.Comment:
+			endorsed = true
+			s.basis(o, &read)
+		}
+	}
+	if !endorsed {
+		r.Endorsement = nil
+	}
+	if !asked || s.broken != "" {
+		s.st.end(stateWithdrawn)
+	}
+	s.broken = ""
+}
