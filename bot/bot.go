@@ -210,14 +210,17 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	if b.Ignored(e.Sender.Login) || b.Ignored(e.Author.Login) {
 		return OutcomeIgnored, nil
 	}
+	in := incoming(e)
 	if self, ok := b.selves.Load(e.Forge); ok && e.Sender.ID == self.(forge.Account).ID {
-		return OutcomeSelf, nil
+		if in, ok = b.filedBySelf(e); !ok {
+			return OutcomeSelf, nil
+		}
 	}
 	if o, ok := b.Forges[e.Forge].(repoObserver); ok {
 		o.Observe(e.Repo)
 	}
 	b.Fail("accepting")
-	taken, err := b.Ledger.Accept(ctx, incoming(e))
+	taken, err := b.Ledger.Accept(ctx, in)
 	if err != nil {
 		return "", fmt.Errorf("store delivery %s: %w", e.Delivery, err)
 	}

@@ -121,8 +121,8 @@ func (d *Desk) create(ctx context.Context, p posting, f store.Filing, limit time
 	return d.settle(ctx, p, f, stored)
 }
 
-// settle records what stands, and hands it over to the worker. The forge's
-// own delivery does not count, since its sender is the bot.
+// settle records what stands, and hands it over to the worker, who need not
+// wait for the forge's delivery.
 func (d *Desk) settle(ctx context.Context, p posting, f store.Filing, stored string) (Filed, error) {
 	bound, err := d.b.Ledger.SettleFiling(ctx, f)
 	if err != nil {

@@ -106,6 +106,22 @@ func (b *Bot) attribute(ctx context.Context, forgeName string, repo int64, self 
 	return t, nil
 }
 
+// filedBySelf is the event of a text that the bot's account has just posted in
+// another's name. The desk hands it over itself; but a desk in another process
+// cannot wake this one on SQLite, and one that died has not.
+func (b *Bot) filedBySelf(e forge.Event) (store.Incoming, bool) {
+	if e.Action != forge.ActionOpened && e.Action != forge.ActionCreated {
+		return store.Incoming{}, false
+	}
+	m, ok := readFiling(b.Secrets(), filingPlace(e.Forge, e.Repo.ID, e.Object.Kind, e.Number), e.Body)
+	if !ok {
+		return store.Incoming{}, false
+	}
+	in := incoming(e)
+	in.Sender, in.Author, in.Source = m.Account, m.Account, store.SourceTool
+	return in, true
+}
+
 // attribute is Bot's, and knows what was taken in as filed before: that stays
 // its requester's, and what differs in it is somebody else's hand, even where
 // a former wording comes back. Nothing proves it a second time.
