@@ -356,7 +356,8 @@ func (tr *turn) Endorse(inv command.Invocation) {
 		tr.rule(r, a, lk, "")
 		return
 	}
-	r.Code, r.Verdict, r.DecidedAt, r.Undecided = a.Code, verdictRefused, tr.now, nil
+	r.DecidedAt = tr.now
+	r.refuse(a.Code, tr.now)
 	tr.reaction = forge.ReactionApproved
 	tr.publish(r, a, lk.Standing, templates.Section{Kind: templates.KindEndorsed, Open: r.ID}, "")
 }

@@ -225,11 +225,7 @@ func (tr *turn) rule(r *request, a playbook.Assessment, lk look, key string) {
 		sec.Forge = tr.t.Forge
 		tr.reaction = forge.ReactionConfused
 	default:
-		r.Verdict, r.Undecided = verdictRefused, nil
-		if a.Code == playbook.CodePlaybookInvalid {
-			// Whoever mends the file need not come here: the bot looks itself.
-			r.Undecided = &undecided{Next: tr.now.Add(undecidedEvery), Until: tr.now.Add(undecidedUntil)}
-		}
+		r.refuse(a.Code, tr.now)
 		sec.Kind = templates.KindRefused
 		tr.reaction = forge.ReactionRefused
 	}

@@ -224,7 +224,7 @@ func (tr *turn) evidence(r *request, own bool) {
 // nothingFlips says one line: recorded, and what is still missing.
 func (tr *turn) nothingFlips(r *request, a playbook.Assessment, lk look) {
 	if !a.Allowed && r.Verdict == verdictRefused {
-		r.Code = a.Code
+		r.refuse(a.Code, tr.now)
 	}
 	if tr.mute() {
 		return

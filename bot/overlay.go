@@ -254,6 +254,18 @@ func (tr *turn) refuseInvalid(a *playbook.Assessment, r *request, weigh []playbo
 		Text: "mend `" + tr.overlay.problem.path + "`"})
 }
 
+// refuse notes a refusal. Whoever mends a playbook that cannot be used need not
+// come to the thread: the bot looks again itself, for an hour.
+func (r *request) refuse(code playbook.Code, now time.Time) {
+	r.Verdict, r.Code = verdictRefused, code
+	switch {
+	case code != playbook.CodePlaybookInvalid:
+		r.Undecided = nil
+	case r.Undecided == nil:
+		r.Undecided = &undecided{Next: now.Add(undecidedEvery), Until: now.Add(undecidedUntil)}
+	}
+}
+
 // tellOverlay tells the thread, once for each version, that the repository's
 // playbook cannot be used, and what holds instead.
 func (tr *turn) tellOverlay() {

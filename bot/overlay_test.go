@@ -148,3 +148,38 @@ func TestPlaybookOfAnotherDirectory(t *testing.T) {
 	must(t, w.Comment("adam", n, "/attempt session_reconnect failed"))
 	wantSaid(t, w, n, "Now approved", `"overlay": "`)
 }
+
+// TestBrokenWhileARequestIsOpen: evidence and endorsements are taken while the
+// playbook cannot be used, and the mended file decides without anybody coming.
+func TestBrokenWhileARequestIsOpen(t *testing.T) {
+	w := overlayWorld(t)
+	n, err := w.Open("rhea", "MCP is down", "/restart full_mcp_restart")
+	must(t, err)
+	must(t, w.Commit("adam", overlayPath, "tighten: 1"))
+	must(t, w.Advance(61*time.Second))
+	must(t, w.Comment("rhea", n, oneTry))
+	must(t, w.Comment("adam", n, "/endorse 1/1"))
+	wantSaid(t, w, n, "Endorsed", "playbook_invalid", "cannot be used")
+	must(t, w.Commit("adam", overlayPath, "tighten: []"))
+	must(t, w.Advance(61*time.Second))
+	wantSaid(t, w, n, "Now approved", "endorsed by adam")
+}
+
+// TestLookingAgainEnds: an hour after, the bot leaves a broken file alone, and
+// whoever asks then is answered by it as it is.
+func TestLookingAgainEnds(t *testing.T) {
+	w := overlayWorld(t)
+	must(t, w.Commit("adam", overlayPath, "tighten: 1"))
+	n := open(t, w, oneTry+"\n/restart full_mcp_restart")
+	for range 62 {
+		must(t, w.Advance(61*time.Second))
+	}
+	w.Forge.ResetCalls()
+	must(t, w.Advance(10*time.Minute))
+	if got := times(w.Forge.CallCounts(), "file.read"); got != 0 {
+		t.Errorf("still looking: %d times", got)
+	}
+	must(t, w.Commit("adam", overlayPath, "tighten: []"))
+	must(t, w.Comment("adam", n, "/restart full_mcp_restart"))
+	wantSaid(t, w, n, "pproved until")
+}
