@@ -113,8 +113,11 @@ type Bot struct {
 	roles     *roleCache
 	overlays  *overlayCache
 	ready     sync.Map // forge name → struct{}
+	met       gate     // opened when the first forge is met
 	setbacks  setbacks
 	probes    probeLimits
+	// nudges have the dispatcher look for work that the ledger told nobody of.
+	nudges chan struct{}
 	pins      pins
 	// courtesies are reactions on their way; nothing but the end waits for them.
 	courtesies sync.WaitGroup
@@ -127,7 +130,7 @@ func New(c Config) (*Bot, error) {
 		return nil, errors.New("bot: a forge, ledger, playbook, renderer, repositories, secrets and owner are needed")
 	}
 	defaults(&c)
-	b := &Bot{Config: c}
+	b := &Bot{Config: c, nudges: make(chan struct{}, 1)}
 	b.standings = newStandingCache(b)
 	b.names = newNameCache(b)
 	b.roles = newRoleCache(b)
@@ -226,6 +229,9 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	}
 	b.Fail("accepted")
 	if !taken {
+		if in.Source == store.SourceTool {
+			b.nudge() // a desk in another process was quicker, and cannot
+		}
 		return OutcomeSeen, nil
 	}
 	return OutcomeTaken, nil

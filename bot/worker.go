@@ -92,6 +92,14 @@ func (b *Bot) rest(ctx context.Context, failed bool) {
 	case <-ctx.Done():
 	case <-t.C:
 	case <-b.Ledger.Wakes():
+	case <-b.nudges:
+	}
+}
+
+func (b *Bot) nudge() {
+	select {
+	case b.nudges <- struct{}{}:
+	default: // one is waiting to be seen already
 	}
 }
 
