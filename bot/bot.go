@@ -118,7 +118,7 @@ type Bot struct {
 	probes    probeLimits
 	// nudges have the dispatcher look for work that the ledger told nobody of.
 	nudges chan struct{}
-	pins      pins
+	pins   pins
 	// courtesies are reactions on their way; nothing but the end waits for them.
 	courtesies sync.WaitGroup
 }

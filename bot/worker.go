@@ -43,7 +43,16 @@ func (b *Bot) Run(ctx context.Context, grace time.Duration) error {
 
 // dispatch claims due threads and hands them to at most Workers goroutines.
 // It waits on a wake-up or on the next time known, and never polls.
+//
+// Until a forge has been met no thread can be worked on. Claiming them all the
+// same would put each off, again and again, in transactions that the deliveries
+// of a forge catching up have to wait for.
 func (b *Bot) dispatch(ctx, work context.Context) {
+	select {
+	case <-b.met.opened():
+	case <-ctx.Done():
+		return
+	}
 	slots := make(chan struct{}, b.Workers)
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -230,8 +239,36 @@ func (b *Bot) meet(ctx context.Context, name string) error {
 	b.roles.resolve(ctx, name)
 	b.pinAll(ctx, name)
 	b.ready.Store(name, struct{}{})
+	b.met.open()
 	b.Log.InfoContext(ctx, "connected", "forge", name, "account", a.Login, "account_id", a.ID)
 	return nil
+}
+
+// gate is closed until it is opened, for good. The zero value is closed.
+type gate struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// opened is closed when the gate is open.
+func (g *gate) opened() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ch == nil {
+		g.ch = make(chan struct{})
+	}
+	return g.ch
+}
+
+func (g *gate) open() {
+	ch := g.opened()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-ch:
+	default:
+		close(g.ch)
+	}
 }
 
 // Ready reports whether every forge has answered once, naming one that has
