@@ -109,6 +109,8 @@ func TestLastUsablePlaybookOutlivesTheBot(t *testing.T) {
 
 // TestUnreadablePlaybook: a file that the forge does not give is no leave.
 func TestUnreadablePlaybook(t *testing.T) {
+	// Only a forge that does not answer is waited for.
+	waits := map[string]bool{"never answers": true}
 	for name, fault := range map[string]forgetest.Fault{
 		"forbidden":     {Status: http.StatusForbidden, Times: -1},
 		"no file":       {Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: "[]", Times: -1},
@@ -118,8 +120,11 @@ func TestUnreadablePlaybook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := overlayWorld(t)
 			must(t, w.Commit("adam", overlayPath, "tighten: [{action: host_restart, disable: true}]"))
-			order := w.Forge.OrderKind("file.read", fault)
+			order, asked := w.Forge.OrderKind("file.read", fault), w.Clock.Now()
 			n := open(t, w, oneTry+"\n/restart full_mcp_restart")
+			if took := w.Clock.Now().Sub(asked); waits[name] != (took >= 10*time.Second) {
+				t.Errorf("answered after %s", took)
+			}
 			wantSaid(t, w, n, "playbook_invalid", "cannot be used")
 			must(t, w.Comment("adam", n, "/restart client_reconnect"))
 			wantSaid(t, w, n, "Go ahead")

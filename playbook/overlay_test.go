@@ -108,6 +108,29 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
+// TestNextIsLeftWhereAProbeIsWanted: all was tried, but nothing by the bot
+// itself; what is to be tried again is not what was taken away.
+func TestNextIsLeftWhereAProbeIsWanted(t *testing.T) {
+	verified := "  - {action: host_restart, require_verified: true}\n"
+	for _, c := range []struct {
+		overlay string
+		next    string
+	}{
+		{"tighten:\n" + verified + disableAll(2, 6), "connector_restart"},
+		{"tighten:\n" + verified + disableAll(2, 9), "client_reconnect"},
+		{"tighten:\n" + verified + disableAll(0, 0) + disableAll(2, 9), "capability_refresh"},
+	} {
+		p := tightened(t, Default(), c.overlay)
+		e := Escalation{Action: "host_restart", Symptoms: []string{"session_expired"}, Standing: Standing{Permission: PermissionOwner}, Now: noon}
+		for _, r := range p.rungs[:10] {
+			e.Attempts = append(e.Attempts, Attempt{Action: r.Action, Outcome: "insufficient", RecordedAt: noon})
+		}
+		if a := p.AssessEscalation(e); a.Code != CodeAttemptLogInsufficient || a.Next != c.next {
+			t.Errorf("%s, next %q, want %q", a.Code, a.Next, c.next)
+		}
+	}
+}
+
 func missingPost(a Assessment) string {
 	if len(a.Missing) == 0 {
 		return ""
@@ -151,6 +174,7 @@ var overlayFaults = []struct {
 	{"narrower more attempts", "tighten: [{action: rolling_mcp_restart, min_attempts: 3}]", "stricter than the broader `full_mcp_restart` (2)", false},
 	{"narrower younger", "tighten: [{action: full_mcp_restart, max_age: 30m}]", "stricter than the broader `host_restart` (1h0m0s)", false},
 	{"narrower verified", "tighten: [{action: full_mcp_restart, require_verified: true}, {action: host_restart, max_age: 10m}]", "", false},
+	{"narrower verified alone", "tighten: [{action: rolling_mcp_restart, require_verified: true}]", "stricter than the broader `full_mcp_restart` (false)", false},
 	{"cannot be met", "tighten:\n  - {action: host_restart, min_attempts: 11}", "it needs attempts on 11 narrower rungs, and 10 are left", false},
 	{"no rung left", "tighten:\n" + disableAll(8, 10) + disableAll(0, 7), "no rung without a gate is left", false},
 	{"gates left without a rung", "tighten:\n" + disableAll(0, 7), "could not be asked for any more", false},
