@@ -114,7 +114,6 @@ type Bot struct {
 	overlays  *overlayCache
 	ready     sync.Map // forge name → struct{}
 	met       gate     // opened when the first forge is met
-	met       gate     // opened when the first forge is met
 	setbacks  setbacks
 	probes    probeLimits
 	// nudges have the dispatcher look for work that the ledger told nobody of.

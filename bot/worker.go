@@ -271,33 +271,6 @@ func (g *gate) open() {
 	}
 }
 
-// gate is closed until it is opened, for good. The zero value is closed.
-type gate struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// opened is closed when the gate is open.
-func (g *gate) opened() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ch == nil {
-		g.ch = make(chan struct{})
-	}
-	return g.ch
-}
-
-func (g *gate) open() {
-	ch := g.opened()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-ch:
-	default:
-		close(g.ch)
-	}
-}
-
 // Ready reports whether every forge has answered once, naming one that has
 // not.
 func (b *Bot) Ready() (bool, string) {
