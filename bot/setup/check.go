@@ -84,6 +84,13 @@ type Checkup struct {
 	// Record reads the bot's own record of a hook's deliveries; nil where the
 	// database cannot be read.
 	Record func(ctx context.Context, path string) (webhook.Record, error)
+	// App: the bot is a GitHub App, which is no collaborator and has one hook
+	// of its own; AppID is the number in that hook's path, 0 where unknown.
+	App   bool
+	AppID int64
+	// Args is what the commands of cures need beside their names, such as
+	// " --forge github".
+	Args string
 	// Running reports that the bot serves now: else no test is made.
 	Running bool
 	Now     func() time.Time
@@ -155,7 +162,7 @@ func (c *checker) server(ctx context.Context) bool {
 		c.skip("version", "", "the server does not tell it")
 	case err != nil:
 		c.fail("address", "", "no proper answer from the forge: "+err.Error(),
-			"Is the address right, with the path it is served under and https:// where it redirects there? Try: curl -fsS \"$GITEA_URL/api/v1/version\"")
+			"Is the address right, with the path it is served under and https:// where it redirects there? Try: "+c.tryIt())
 		return false
 	default:
 		c.ok("address", "", "it answers")
@@ -163,6 +170,14 @@ func (c *checker) server(ctx context.Context) bool {
 	}
 	c.clock(middle, v.Date)
 	return true
+}
+
+// tryIt is a command that anybody may try.
+func (c *checker) tryIt() string {
+	if c.onGitHub() {
+		return "curl -fsSI https://api.github.com/meta (Enterprise Server: $GITHUB_URL/api/v3/meta)"
+	}
+	return `curl -fsS "$` + strings.ToUpper(c.Forge.Name()) + `_URL/api/v1/version"`
 }
 
 func (c *checker) version(v forge.Version) {
@@ -211,8 +226,8 @@ func signed(d time.Duration) string {
 
 func (c *checker) badToken() {
 	c.fail("token", "", "the forge does not know it: it was revoked, has run out, or is mistyped",
-		"Make another for the bot's account and put it into GITEA_TOKEN, or into the file of GITEA_TOKEN_FILE; a running bot reads the file again. "+
-			"On the forge's machine, if it is Gitea and the account has the usual name:", newToken("playbook-bot"))
+		"Make another for the bot's account and put it into "+c.tokenVar()+", or into the file of "+c.tokenVar()+"_FILE; a running bot reads the file again. "+
+			c.onGiteasMachine(", and the account has the usual name"), c.newToken("playbook-bot")...)
 }
 
 // token finds out who the bot is.
@@ -236,16 +251,42 @@ func (c *checker) token(ctx context.Context) bool {
 }
 
 func (c *checker) lacking(scopes ...string) {
+	if c.onGitHub() {
+		c.fail("scopes", "", "the token may not do what the bot must",
+			"It takes, of a classic token, repo and read:org; of a fine-grained one or an app, Issues (write), Contents, Metadata and Members (read).")
+		return
+	}
 	c.fail("scopes", "", "the token lacks "+strings.Join(scopes, ", "),
-		"Scopes cannot be added to a token: make another for the bot's account and put it into GITEA_TOKEN. On the forge's machine, if it is Gitea:",
-		newToken(cmp.Or(c.self.Login, "playbook-bot")))
+		"Scopes cannot be added to a token: make another for the bot's account and put it into "+c.tokenVar()+". "+c.onGiteasMachine(""),
+		c.newToken(cmp.Or(c.self.Login, "playbook-bot"))...)
+}
+
+func (c *checker) onGitHub() bool { return c.Forge.Name() == "github" }
+
+// tokenVar is the variable that holds the bot's token, or an app's key.
+func (c *checker) tokenVar() string {
+	if c.App {
+		return "GITHUB_APP_KEY"
+	}
+	return strings.ToUpper(c.Forge.Name()) + "_TOKEN"
+}
+
+// onGiteasMachine leads to the command of newToken.
+func (c *checker) onGiteasMachine(also string) string {
+	if c.onGitHub() {
+		return "Settings → Developer settings makes it."
+	}
+	return "On the forge's machine, if it is Gitea" + also + ":"
 }
 
 // newToken is the command that makes the bot's token on Gitea; its name must
 // be new.
-func newToken(login string) string {
-	return "gitea admin user generate-access-token --username " + login +
-		" --token-name bot-2 --scopes write:issue,read:repository,read:user,read:organization --raw"
+func (c *checker) newToken(login string) []string {
+	if c.onGitHub() {
+		return nil
+	}
+	return []string{"gitea admin user generate-access-token --username " + login +
+		" --token-name bot-2 --scopes write:issue,read:repository,read:user,read:organization --raw"}
 }
 
 // target is a repository that is looked at.
@@ -316,7 +357,7 @@ func (c *checker) unreadable(item string, err error) {
 	case errors.Is(err, forge.ErrNotFound):
 		var run []string
 		if !strings.HasSuffix(item, "/*") {
-			run = []string{"playbook-bot setup " + item}
+			run = []string{"playbook-bot setup " + item + c.Args}
 		}
 		c.fail("repository", item, "the forge has none of that name that "+c.self.Login+" may see",
 			"Correct REPOSITORIES; if it is private, give the bot access, with an administrator's token in ADMIN_TOKEN.", run...)
@@ -375,7 +416,7 @@ func (c *checker) roles(ctx context.Context) {
 		case errors.Is(err, forge.ErrUnverified):
 			c.fail("roles", m.Member, "the bot may not read who is in it, so nobody has the role "+m.Role,
 				"The bot must be a member of the organisation, and its token needs the scope read:organization.",
-				"playbook-bot setup --org "+org)
+				"playbook-bot setup --org "+org+c.Args)
 		default:
 			c.skip("roles", m.Member, "it could not be read: %s", err)
 		}

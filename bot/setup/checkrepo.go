@@ -27,7 +27,11 @@ func (c *checker) repository(ctx context.Context, t target) {
 	default:
 		c.approvers(ctx, t.repo)
 	}
-	at, ok := c.hook(ctx, t.repo, admin)
+	find := c.hook
+	if c.App {
+		find = c.appHook
+	}
+	at, ok := find(ctx, t.repo, admin)
 	if !ok {
 		c.skip("reachability", name, "it has no hook to test")
 		c.skip("delivery", name, "it has no hook to look at")
@@ -38,6 +42,9 @@ func (c *checker) repository(ctx context.Context, t target) {
 
 func (c *checker) rights(ctx context.Context, repo forge.Repo) bool {
 	name := repo.FullName()
+	if c.App {
+		return c.appRights(ctx, repo)
+	}
 	perm, _, err := c.Forge.Permission(ctx, repo.ID, c.self.Login)
 	switch {
 	case err == nil && suffices(perm, c.Forge.Traits().Needs):
@@ -49,7 +56,7 @@ func (c *checker) rights(ctx context.Context, repo forge.Repo) bool {
 			has = string(perm)
 		}
 		c.fail("rights", name, c.self.Login+" has "+has+": it cannot read who may approve what, and decides nothing",
-			"Give it "+string(c.Forge.Traits().Needs)+", with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name)
+			"Give it "+string(c.Forge.Traits().Needs)+", with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name+c.Args)
 	default:
 		c.fail("rights", name, "they could not be read: "+err.Error(), "Look again in a moment; then at the forge's log.")
 	}
@@ -214,7 +221,7 @@ func (c *checker) hook(ctx context.Context, repo forge.Repo, admin bool) (hooked
 		return hooked{}, false
 	}
 	c.fail("hook", name, "no hook delivers to "+c.PublicURL+path,
-		"Make it, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name)
+		"Make it, with an administrator's token in ADMIN_TOKEN.", "playbook-bot setup "+name+c.Args)
 	return hooked{}, false
 }
 
@@ -240,7 +247,7 @@ func (c *checker) judge(name, repair, path string, list []forge.Hook, place forg
 	case len(s.ours) > 0:
 	case len(s.others) > 0:
 		c.fail("hook", name, fmt.Sprintf("hook %d delivers to %s, and PUBLIC_URL is %s", s.others[0].ID, hostOf(s.others[0].URL), c.PublicURL),
-			"Correct PUBLIC_URL; or have the hook replaced, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+repair+" --replace")
+			"Correct PUBLIC_URL; or have the hook replaced, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+repair+c.Args+" --replace")
 		return hooked{}, false, true
 	default:
 		return hooked{}, false, false
@@ -250,7 +257,7 @@ func (c *checker) judge(name, repair, path string, list []forge.Hook, place forg
 	h := s.ours[i]
 	if bad := faults(h); len(bad) > 0 {
 		c.fail("hook", name, fmt.Sprintf("hook %d: %s", h.ID, strings.Join(bad, "; ")),
-			"Repair it, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+repair)
+			"Repair it, with an administrator's token in ADMIN_TOKEN.", "playbook-bot "+repair+c.Args)
 		return hooked{}, false, true
 	}
 	whose := ""
@@ -269,6 +276,8 @@ func (c *checker) reachability(ctx context.Context, name string, at hooked) Stat
 		return Skipped
 	}
 	switch {
+	case c.App:
+		return skip("an app's hook has no test delivery; its page can send the last one again")
 	case at.org && (!c.Forge.Traits().OrgTest || at.id == 0):
 		return skip("an organisation's hook has no test delivery")
 	case c.Tester == nil:
@@ -378,9 +387,9 @@ func (c *checker) told(ctx context.Context, t Teller, name string, at hooked) {
 func (c *checker) repair(name string, at hooked) string {
 	if at.org {
 		owner, _, _ := strings.Cut(name, "/")
-		return "setup --org " + owner + " " + name
+		return "setup --org " + owner + " " + name + c.Args
 	}
-	return "setup " + name
+	return "setup " + name + c.Args
 }
 
 // ago is a time in the past, in words.

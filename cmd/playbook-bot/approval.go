@@ -27,7 +27,8 @@ out. Labels, reactions and the text of comments are no proof; whoever can write
 in the issue can make those.
 
 REQUEST is the id the bot gave, such as 41/1. Where issues of several
-repositories have that number, name the repository: ops/incidents#41/1.
+repositories have that number, name the repository: ops/incidents#41/1; on
+several forges the forge too: github:ops/incidents#41/1.
 
 It reads the database of DATABASE_URL, beside the running bot. While something
 new in the thread waits to be looked at, no approval stands.`,
@@ -87,10 +88,11 @@ func findApproval(ctx context.Context, db store.Store, repo, request string, num
 	}
 	var fit []*store.Thread
 	var names []string
+	at, name := splitForge(repo)
 	for _, t := range threads {
-		if repo == "" || strings.EqualFold(repo, t.Repo.FullName()) {
+		if (name == "" || strings.EqualFold(name, t.Repo.FullName())) && (at == "" || at == t.Forge) {
 			fit = append(fit, t)
-			names = append(names, t.Repo.FullName()+"#"+request)
+			names = append(names, t.Forge+":"+t.Repo.FullName()+"#"+request)
 		}
 	}
 	switch len(fit) {

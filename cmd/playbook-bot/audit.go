@@ -41,9 +41,9 @@ asks nobody. The filters narrow it; several together all have to fit.
 entry with an HMAC over the one before, so that a change, a gap or a cut within
 the database is found with PLAYBOOK_SECRET alone. A tail that was cut off
 cleanly shows only in the thread: the bot's comments name entry and hash. They
-are read from the forge, which takes GITEA_URL and GITEA_TOKEN; --offline goes
-without. PLAYBOOK_SECRET must hold every secret that entries were written
-with, older ones after the first.
+are read from the forge, with GITEA_URL and GITEA_TOKEN or another forge's
+variables; --offline goes without. PLAYBOOK_SECRET must hold every secret that
+entries were written with, older ones after the first.
 
 The exit status of --verify is 0 if all is whole and 3 if something is broken.
 The CSV is safe to open in a spreadsheet: what could pass for a formula begins
@@ -94,7 +94,7 @@ func (a *app) runAudit(ctx context.Context, f auditFlags) error {
 	if f.verify {
 		uses = append(uses, "PLAYBOOK_SECRET")
 		if !f.offline {
-			uses = append(uses, "GITEA_URL", "GITEA_TOKEN")
+			uses = append(uses, forgeVars...)
 		}
 	}
 	s, db, err := a.database(ctx, uses...)
@@ -140,7 +140,8 @@ func (f auditFlags) threads(ctx context.Context, db store.Store) ([]store.Thread
 	}
 	var out []store.ThreadRef
 	for _, t := range all {
-		if strings.EqualFold(threadName(t), f.thread) {
+		at, name := splitForge(f.thread)
+		if strings.EqualFold(threadName(t), name) && (at == "" || at == t.Forge) {
 			out = append(out, t)
 		}
 	}

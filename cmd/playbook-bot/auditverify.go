@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"playbook-bot/bot"
@@ -74,10 +75,11 @@ func (s *settings) auditedForge(ctx context.Context, have map[string]*audited, n
 	if f, ok := have[name]; ok {
 		return f, nil
 	}
-	if name != "gitea" {
+	i := slices.IndexFunc(s.Forges, func(t tracker) bool { return t.name == name })
+	if i < 0 {
 		return nil, fmt.Errorf("the log has threads of the forge %q, which is not configured; --offline checks them without it", name)
 	}
-	client, err := s.giteaClient(nil)
+	client, err := s.dial(s.Forges[i], nil, nil)
 	if err != nil {
 		return nil, err
 	}

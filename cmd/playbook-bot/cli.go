@@ -77,8 +77,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 }
 
 const rootLong = `playbook-bot makes people try the smaller fix before they restart everything,
-and keeps the record. It lives in a Gitea issue tracker, answers in a comment,
-and restarts nothing itself.
+and keeps the record. It lives in the issue tracker (Gitea, Forgejo, GitHub),
+answers in a comment, and restarts nothing itself.
 
 As a bot it is started with "playbook-bot serve" and needs four variables:
 
@@ -86,6 +86,9 @@ As a bot it is started with "playbook-bot serve" and needs four variables:
   GITEA_TOKEN      access token of the bot's own account
   PLAYBOOK_SECRET  32 characters or more; make one with: openssl rand -hex 32
   REPOSITORIES     where it answers, such as ops/incidents,infra/*
+
+(On Forgejo FORGEJO_URL and FORGEJO_TOKEN; on GitHub GITHUB_TOKEN, or
+GITHUB_APP_ID and GITHUB_APP_KEY.)
 
 Three ways to begin:
 
@@ -104,7 +107,7 @@ Every subcommand ends with 0 if all is well or the thing asked is allowed,
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "playbook-bot",
-		Short:         "Restart requests on a Gitea tracker, smallest fix first",
+		Short:         "Restart requests in the issue tracker, smallest fix first",
 		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -22,16 +22,26 @@ const MinSecret = 32
 
 // config is everything the environment says. The README's table is made from
 // its tags (see configTable): env names the variable, envDefault its default,
-// help what it does. needed marks what has no default that could work; secret
+// help what it does. needed marks what has no default that could work, and
+// forge what one forge is switched on by, of which one is needed; secret
 // marks values that have a second field, NAME_FILE, for a file to read them
 // from.
 type config struct {
-	GiteaURL        string        `env:"GITEA_URL" needed:"yes" help:"address of the Gitea server, as the bot reaches it; for example https://git.example.org"`
-	GiteaToken      string        `env:"GITEA_TOKEN" needed:"yes" secret:"yes" help:"access token of the bot's own account; scopes write:issue, read:repository, read:user, read:organization"`
+	GiteaURL        string        `env:"GITEA_URL" forge:"Gitea" help:"address of the Gitea server, as the bot reaches it; for example https://git.example.org"`
+	GiteaToken      string        `env:"GITEA_TOKEN" forge:"Gitea" secret:"yes" help:"access token of the bot's own account; scopes write:issue, read:repository, read:user, read:organization"`
 	GiteaTokenFile  string        `env:"GITEA_TOKEN_FILE"`
+	ForgejoURL      string        `env:"FORGEJO_URL" forge:"Forgejo" help:"address of the Forgejo server, as the bot reaches it"`
+	ForgejoToken    string        `env:"FORGEJO_TOKEN" forge:"Forgejo" secret:"yes" help:"access token of the bot's own account there; scopes as for GITEA_TOKEN"`
+	ForgejoTokenF   string        `env:"FORGEJO_TOKEN_FILE"`
+	GithubToken     string        `env:"GITHUB_TOKEN" forge:"GitHub" secret:"yes" help:"token of the bot's own account on GitHub, with push access: classic with repo and read:org, or fine-grained with Issues (write), Contents, Metadata and Members (read)"`
+	GithubTokenFile string        `env:"GITHUB_TOKEN_FILE"`
+	GithubAppID     string        `env:"GITHUB_APP_ID" forge:"GitHub, as an app" help:"instead of GITHUB_TOKEN, the id or client id of a GitHub App; permissions Issues (write), Contents, Metadata and Members (read)"`
+	GithubAppKey    string        `env:"GITHUB_APP_KEY" forge:"GitHub, as an app" secret:"yes" help:"the app's private key, in PEM; on one line with \\n for its ends of lines, or better a file"`
+	GithubAppKeyF   string        `env:"GITHUB_APP_KEY_FILE"`
+	GithubURL       string        `env:"GITHUB_URL" envDefault:"https://github.com" help:"root of a GitHub Enterprise Server, or of its API"`
 	PlaybookSecret  string        `env:"PLAYBOOK_SECRET" needed:"yes" secret:"yes" help:"32 characters or more, from which every hook's secret is derived; a comma list while rotating, the first signs and all verify"`
 	PlaybookSecretF string        `env:"PLAYBOOK_SECRET_FILE"`
-	Repositories    []string      `env:"REPOSITORIES" needed:"yes" help:"where the bot answers: a comma list of owner/repo and owner/*; gated rungs are approved only in repositories named in full"`
+	Repositories    []string      `env:"REPOSITORIES" needed:"yes" help:"where the bot answers: a comma list of owner/repo and owner/*, with the forge before each where there are several (github:owner/repo); gated rungs are approved only in repositories named in full"`
 	DatabaseURL     string        `env:"DATABASE_URL" secret:"yes" envDefault:"sqlite:data/playbook-bot.db" help:"sqlite:PATH, or postgres://USER:PASSWORD@HOST/NAME for several replicas"`
 	DatabaseURLFile string        `env:"DATABASE_URL_FILE"`
 	Listen          string        `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"HOST:PORT for deliveries, /healthz and /readyz; put a TLS proxy before it where the way from the forge is not private"`
@@ -49,7 +59,7 @@ type config struct {
 	AdminTokenFile  string        `env:"ADMIN_TOKEN_FILE"`
 	MCPServers      string        `env:"MCP_SERVERS" secret:"yes" help:"MCP servers that may be probed: NAME=URL, a comma list, or YAML as in the section on MCP below; none: /probe says so"`
 	MCPServersFile  string        `env:"MCP_SERVERS_FILE"`
-	MCPTokens       string        `env:"MCP_TOKENS" secret:"yes" help:"who may use the tools at /mcp on LISTEN: a comma list of LOGIN=TOKEN, tokens of 32 characters or more; none: there is no /mcp"`
+	MCPTokens       string        `env:"MCP_TOKENS" secret:"yes" help:"who may use the tools at /mcp on LISTEN: a comma list of LOGIN=TOKEN, tokens of 32 characters or more, with the forge before each login where there are several (github:ada=TOKEN); none: there is no /mcp"`
 	MCPTokensFile   string        `env:"MCP_TOKENS_FILE"`
 	MCPAccount      string        `env:"MCP_ACCOUNT" help:"for playbook-bot mcp only: the login in whose name its caller files; none: the tools that file nothing"`
 	Labels          bool          `env:"LABELS" envDefault:"true" help:"set the recovery/… labels on issues"`
@@ -69,8 +79,11 @@ type config struct {
 // settings is a config that was found good: what serve and its kin run with.
 type settings struct {
 	config
-	// Token, Secrets, Grants and Hooks read their file again when it changes.
-	Token   func() string
+	// Forges are those that are switched on, at least one for commands that
+	// name the variables of any among their uses.
+	Forges []tracker
+	// Secrets, Grants, Hooks and the forges' tokens read their file again when
+	// it changes.
 	Secrets func() []string
 	Grants  func() (playbook.Grants, error)
 	Hooks   func() map[string]string
@@ -218,9 +231,8 @@ func (l *loader) needed(*config) {
 
 // plain checks what is no secret.
 func (l *loader) plain(c *config) {
-	c.GiteaURL = l.address("GITEA_URL", c.GiteaURL)
 	c.PublicURL = l.address("PUBLIC_URL", c.PublicURL)
-	c.Repositories = l.list("REPOSITORIES", c.Repositories, validRepository, "owner/repo or owner/*")
+	c.Repositories = l.list("REPOSITORIES", c.Repositories, validPattern, "owner/repo or owner/*")
 	c.IgnoreAccounts = l.list("IGNORE_ACCOUNTS", c.IgnoreAccounts, validLogin, "a login")
 	for name, d := range map[string]time.Duration{
 		"REQUEST_TIMEOUT": c.RequestTimeout, "LEASE": c.Lease, "SETTLE": c.Settle, "SETTLE_PROXY": c.SettleProxy,
@@ -236,7 +248,7 @@ func (l *loader) plain(c *config) {
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		l.add("LOG_FORMAT", "must be text or json")
 	}
-	if c.MCPAccount != "" && !validLogin(c.MCPAccount) {
+	if _, login := splitForge(c.MCPAccount); c.MCPAccount != "" && !validLogin(login) {
 		l.add("MCP_ACCOUNT", "must be a login")
 	}
 	for name, addr := range map[string]string{"LISTEN": c.Listen, "ADMIN_LISTEN": c.AdminListen} {
@@ -287,7 +299,11 @@ func (l *loader) list(name string, items []string, ok func(string) bool, form st
 // secrets checks what may come from a file, and arranges for it to be read
 // again when it changes.
 func (l *loader) secrets(s *settings) {
-	token := l.secret("GITEA_TOKEN", true, checkToken)
+	s.Forges = l.forges(&s.config)
+	l.qualified("REPOSITORIES", s.Repositories, s.Forges)
+	if s.MCPAccount != "" {
+		l.qualified("MCP_ACCOUNT", []string{s.MCPAccount}, s.Forges)
+	}
 	master := l.secret("PLAYBOOK_SECRET", true, checkMasters)
 	grants := l.secret("GITEA_BREAKGLASS_RESTART_AUTHORIZATION", false, checkGrants)
 	hooks := l.secret("HOOK_SECRETS", false, checkHooks)
@@ -298,10 +314,10 @@ func (l *loader) secrets(s *settings) {
 	if slices.Contains(l.uses, "ADMIN_TOKEN") {
 		s.Admin = l.secret("ADMIN_TOKEN", false, checkToken)
 	}
-	s.Token = token
 	s.Secrets = func() []string { return splitList(master()) }
 	s.Hooks = func() map[string]string { m, _ := parseHooks(hooks()); return m }
 	s.Tokens = func() tokenTable { t, _ := parseTokens(tokens()); return t }
+	l.qualified("MCP_TOKENS", s.Tokens().logins(), s.Forges)
 	s.Servers, _ = mcp.ParseServers(servers(), l.lookup)
 	s.Grants = func() (playbook.Grants, error) { return playbook.ParseGrants(grants()) }
 	if s.Database = database(); s.Database == "" {

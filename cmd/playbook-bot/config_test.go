@@ -39,8 +39,8 @@ func TestConfigDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.GiteaURL != "https://git.example.org" {
-		t.Errorf("GiteaURL = %q, want it without the slash", s.GiteaURL)
+	if len(s.Forges) != 1 || s.Forges[0].url != "https://git.example.org" {
+		t.Errorf("Forges = %+v, want Gitea's address without the slash", s.Forges)
 	}
 	if want := []string{"ops/incidents", "infra/*"}; !slices.Equal(s.Repositories, want) {
 		t.Errorf("Repositories = %q, want %q", s.Repositories, want)
@@ -51,7 +51,7 @@ func TestConfigDefaults(t *testing.T) {
 	if g, err := s.Grants(); err != nil || len(g) != 0 {
 		t.Errorf("Grants = %v, %v; want none", g, err)
 	}
-	if s.Token() != "0123456789abcdef" || len(s.Secrets()) != 1 || len(s.Hooks()) != 0 {
+	if len(s.Forges) != 1 || s.Forges[0].name != "gitea" || s.Forges[0].token() != "0123456789abcdef" || len(s.Secrets()) != 1 || len(s.Hooks()) != 0 {
 		t.Errorf("secrets are not handed on")
 	}
 }

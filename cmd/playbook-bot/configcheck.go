@@ -96,6 +96,12 @@ func validRepository(s string) bool {
 	return ok && validLogin(owner) && (repo == "*" || validLogin(repo))
 }
 
+// validPattern is an item of REPOSITORIES, perhaps with its forge.
+func validPattern(s string) bool {
+	_, rest := splitForge(s)
+	return validRepository(rest)
+}
+
 func validLogin(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)

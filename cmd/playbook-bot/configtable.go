@@ -61,6 +61,8 @@ func configTable() (string, error) {
 		switch {
 		case tag.Get("needed") != "":
 			def = "**needed**"
+		case tag.Get("forge") != "":
+			def = "for " + tag.Get("forge")
 		case p.HasDefaultValue:
 			def = "`" + p.DefaultValue + "`"
 		}

@@ -6,12 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"playbook-bot/bot/forge/gitea"
+	"playbook-bot/bot"
 	"playbook-bot/bot/setup"
 	"playbook-bot/bot/store"
 	"playbook-bot/bot/webhook"
@@ -20,6 +22,7 @@ import (
 
 func (a *app) doctor() *cobra.Command {
 	var asJSON bool
+	var only string
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		GroupID: groupBot,
@@ -41,18 +44,24 @@ nothing on the forge.
   delivery                 the last one, by the bot's own record
 
 A test delivery needs a token of an administrator of the repository (scope
-write:repository) in ADMIN_TOKEN or the file of ADMIN_TOKEN_FILE; without one
-that check is skipped. An organisation's hook has no test. What hangs on
-something that failed is skipped too, so that one fault is one red line.
+write:repository; GitHub: admin:repo_hook) in ADMIN_TOKEN or the file of
+ADMIN_TOKEN_FILE; without one that check is skipped. Gitea has no test for an
+organisation's hook, GitHub none for an app's. What hangs on something that
+failed is skipped too, so that one fault is one red line.
+
+Where several forges are configured all are checked, or the one of --forge.
+ADMIN_TOKEN belongs to one of them, so it is used with --forge only.
 
 Run it beside the bot, in the same environment. It ends with 0 if nothing is
 red, and with 3 if something is.`,
 		Example: `  playbook-bot doctor
   ADMIN_TOKEN_FILE=admin-token playbook-bot doctor
+  playbook-bot doctor --forge github
   playbook-bot doctor --json`,
 		Args: noArg,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), only, asJSON) },
 	}
+	cmd.Flags().StringVar(&only, "forge", "", "check the forge of this `NAME` only: gitea, forgejo or github")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ok", "findings": [{"check", "place", "status", "detail", "cure", "run"}]}`)
 	return cmd
 }
@@ -65,8 +74,11 @@ const (
 	alivePatient = 3 * time.Second
 )
 
-func (a *app) runDoctor(ctx context.Context, asJSON bool) error {
-	d := &doctor{app: a}
+func (a *app) runDoctor(ctx context.Context, only string, asJSON bool) error {
+	if only != "" && !slices.Contains(forgeNames, only) {
+		return usagef("--forge must be one of %s", strings.Join(forgeNames, ", "))
+	}
+	d := &doctor{app: a, only: only}
 	d.examine(ctx)
 	failed := 0
 	for _, f := range d.found {
@@ -90,6 +102,8 @@ func (a *app) runDoctor(ctx context.Context, asJSON bool) error {
 // others.
 type doctor struct {
 	*app
+	// only is the forge to check; "": all.
+	only  string
 	found []setup.Finding
 }
 
@@ -112,7 +126,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if db != nil {
 		defer func() { _ = db.Close() }()
 	}
-	s, err := loadConfig(d.environ, nil, "GITEA_URL", "GITEA_TOKEN", "REPOSITORIES", "PUBLIC_URL", "LISTEN", "REQUEST_TIMEOUT")
+	s, err := loadConfig(d.environ, nil, append([]string{"REPOSITORIES", "PUBLIC_URL", "LISTEN", "REQUEST_TIMEOUT"}, forgeVars...)...)
 	if err != nil {
 		d.skip("address", "the forge cannot be asked with this configuration")
 		return
@@ -123,27 +137,61 @@ func (d *doctor) examine(ctx context.Context) {
 		s.Admin = admin.Admin
 	}
 	running := d.alive(ctx, s)
-	u, err := s.checkup(book, db)
-	if err != nil {
-		d.fail("address", "", err.Error(), "Correct GITEA_URL.")
+	if err := s.checkRoles(book); err != nil {
+		d.fail("playbook", "", err.Error(), "Put the forge before each member of a role.")
+	}
+	if d.only == "" && len(s.Forges) > 1 && s.Admin() != "" {
+		s.Admin = func() string { return "" } // one forge must not see another's
+		d.skip("reachability", "ADMIN_TOKEN is one forge's: it is used with --forge")
+	}
+	if t, err := s.pick(d.only); d.only != "" && (err != nil || !s.on(t)) {
+		d.fail("address", d.only, "no variable switches it on", cureOf(strings.ToUpper(d.only)+"_URL"))
 		return
 	}
-	u.Running = running
-	d.found = append(d.found, u.Run(ctx)...)
+	for _, t := range s.Forges {
+		if d.only == "" || d.only == t.name {
+			d.forge(ctx, s, t, book, db, running)
+		}
+	}
+}
+
+// forge has package setup check one forge. Where there are several, findings
+// say which they are about.
+func (d *doctor) forge(ctx context.Context, s *settings, t tracker, book *playbook.Playbook, db store.Store, running bool) {
+	u, err := s.checkup(t, book, db)
+	var found []setup.Finding
+	if err != nil {
+		found = []setup.Finding{{Check: "address", Status: setup.Failed, Detail: err.Error(), Cure: "Correct " + strings.ToUpper(t.name) + "_URL."}}
+	} else {
+		u.Running = running
+		found = u.Run(ctx)
+	}
+	for _, f := range found {
+		if len(s.Forges) > 1 {
+			f.Place = strings.TrimSuffix(t.name+":"+f.Place, ":")
+		}
+		d.found = append(d.found, f)
+	}
 }
 
 // checkup is what package setup looks at.
-func (s *settings) checkup(book *playbook.Playbook, db store.Store) (setup.Checkup, error) {
-	client, err := s.giteaClient(nil)
+func (s *settings) checkup(t tracker, book *playbook.Playbook, db store.Store) (setup.Checkup, error) {
+	client, err := s.dial(t, nil, nil)
 	if err != nil {
 		return setup.Checkup{}, err
 	}
 	u := setup.Checkup{
-		Forge: client, Repositories: s.Repositories, PublicURL: s.publicURL(), Assumed: s.PublicURL == "",
+		Forge: client, Repositories: bot.Patterns(s.Repositories).On(t.name), PublicURL: s.publicURL(), Assumed: s.PublicURL == "",
 		Playbook: book, Now: time.Now, Patience: testPatience, Poll: testPoll,
 	}
+	if len(s.Forges) > 1 {
+		u.Args = " --forge " + t.name
+	}
+	if u.App = t.app != nil; u.App {
+		u.AppID, _ = strconv.ParseInt(t.app.ID, 10, 64) // a client id is no number
+	}
 	if s.Admin() != "" {
-		admin, err := s.giteaClient(func(c *gitea.Config) { c.Token = s.Admin })
+		admin, err := s.dial(t, s.Admin, nil)
 		if err != nil {
 			return setup.Checkup{}, err
 		}

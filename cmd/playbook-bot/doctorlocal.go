@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 
 	"playbook-bot/bot/setup"
@@ -112,7 +113,7 @@ func (d *doctor) exposed(s *settings) bool {
 	}
 	for i, master := range s.Secrets() {
 		switch {
-		case master == s.Token():
+		case slices.ContainsFunc(s.Forges, func(t tracker) bool { return t.token() == master }):
 			found = true
 			d.fail("secrets", "PLAYBOOK_SECRET", "it is the token: whoever reads one has both", anotherMaster)
 		case distinct(master) < 8:

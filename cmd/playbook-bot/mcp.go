@@ -31,10 +31,10 @@ anything.
 
 Without any configuration it asks nobody and files nothing. With MCP_ACCOUNT it
 also files requests and records, in that account's name, through the bot: then
-it needs the bot's configuration (GITEA_URL, GITEA_TOKEN, PLAYBOOK_SECRET,
-REPOSITORIES, DATABASE_URL), and a bot that serves the same database, which
-answers. Who should not hold those uses /mcp on the bot instead, with a token
-of MCP_TOKENS.
+it needs the bot's configuration (GITEA_URL, GITEA_TOKEN or another forge's,
+PLAYBOOK_SECRET, REPOSITORIES, DATABASE_URL), and a bot that serves the same
+database, which answers. Who should not hold those uses /mcp on the bot instead,
+with a token of MCP_TOKENS.
 
 It ends when its input does.`,
 		Example: `  playbook-bot mcp
@@ -87,38 +87,46 @@ func (a *app) toolOptions(ctx context.Context) (o mcp.ToolOptions, closing func(
 		return o, closing, fmt.Errorf("open the database of DATABASE_URL, which the bot makes: %w", err)
 	}
 	closing = func() { _ = db.Close() }
-	b, name, err := a.deskBot(s, o.Playbook, db, log)
+	t, login, ok := s.locate(s.MCPAccount)
+	if !ok {
+		closing()
+		return o, func() {}, configError{varError{"MCP_ACCOUNT", "names no forge that is configured"}}
+	}
+	b, err := a.deskBot(s, t, o.Playbook, db, log)
 	if err != nil {
 		closing()
 		return o, func() {}, err
 	}
-	o.Logger, o.Account = log, s.MCPAccount
-	withDesk(&o, b.Desk(name), s)
+	o.Logger, o.Account = log, login
+	withDesk(&o, b, t)
 	return o, closing, nil
 }
 
 // deskBot is a bot that only has its desk worked at; it is never run.
-func (a *app) deskBot(s *settings, p *playbook.Playbook, db store.Store, log *slog.Logger) (*bot.Bot, string, error) {
-	client, err := s.giteaClient(nil)
+func (a *app) deskBot(s *settings, t tracker, p *playbook.Playbook, db store.Store, log *slog.Logger) (*bot.Bot, error) {
+	if err := s.checkRoles(p); err != nil {
+		return nil, err
+	}
+	client, err := s.dial(t, nil, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	r, err := templates.New(templates.Options{Playbook: p})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	b, err := bot.New(bot.Config{
-		Forges: map[string]bot.Forge{client.Name(): client}, Ledger: db, Playbook: p, Renderer: r, Repositories: s.Repositories,
+	return bot.New(bot.Config{
+		Forges: map[string]bot.Forge{t.name: client}, Ledger: db, Playbook: p, Renderer: r, Repositories: s.Repositories,
 		Ignored: ignoring(s.IgnoreAccounts), Grants: s.Grants, Secrets: s.Secrets, Owner: processName(),
 		RequestTimeout: s.RequestTimeout, Settle: s.Settle, SettleUnknown: s.SettleProxy, Log: log,
 	})
-	return b, client.Name(), err
 }
 
-// withDesk lets tools file, and judge by the account's own standing.
-func withDesk(o *mcp.ToolOptions, d *bot.Desk, s *settings) {
-	account := o.Account
-	o.Desk = desk{d: d, url: s.GiteaURL}
+// withDesk lets tools file on a forge, and judge by the account's own standing
+// there.
+func withDesk(o *mcp.ToolOptions, b *bot.Bot, t tracker) {
+	account, d := o.Account, b.Desk(t.name)
+	o.Desk = desk{d: d, url: t.web()}
 	o.Rights = func(ctx context.Context, repository, action string) (mcp.Rights, error) {
 		standing, granted, err := d.Rights(ctx, account, repository, action)
 		return mcp.Rights{Standing: standing, BreakGlassAuthorized: granted}, err
@@ -129,9 +137,18 @@ func withDesk(o *mcp.ToolOptions, d *bot.Desk, s *settings) {
 // other origins are refused even with one: no browser has business here.
 func (v *service) tools() http.Handler {
 	schemas := sdk.NewSchemaCache()
-	h := mcp.Handler(func(token string) (string, bool) { return v.s.Tokens().account(token) }, func(account string) *sdk.Server {
-		o := mcp.ToolOptions{Version: version(), Playbook: v.bot.Playbook, Account: account, Logger: v.log, Schemas: schemas}
-		withDesk(&o, v.bot.Desk("gitea"), v.s)
+	holder := func(token string) (string, bool) {
+		account, ok := v.s.Tokens().account(token)
+		if ok {
+			// The file of tokens may have changed since it was checked.
+			_, _, ok = v.s.locate(account)
+		}
+		return account, ok
+	}
+	h := mcp.Handler(holder, func(account string) *sdk.Server {
+		t, login, _ := v.s.locate(account)
+		o := mcp.ToolOptions{Version: version(), Playbook: v.bot.Playbook, Account: login, Logger: v.log, Schemas: schemas}
+		withDesk(&o, v.bot, t)
 		return mcp.NewServer(o)
 	})
 	return http.NewCrossOriginProtection().Handler(h)

@@ -37,6 +37,15 @@ func (t tokenTable) account(token string) (login string, ok bool) {
 	return t[at].login, true
 }
 
+// logins are those that have tokens, as they are written.
+func (t tokenTable) logins() []string {
+	var out []string
+	for _, e := range t {
+		out = append(out, e.login)
+	}
+	return out
+}
+
 func checkTokens(s string) error {
 	_, err := parseTokens(s)
 	return err
@@ -49,8 +58,9 @@ func parseTokens(s string) (tokenTable, error) {
 	for i, item := range splitList(s) {
 		login, token, ok := strings.Cut(item, "=")
 		login, token = strings.TrimSpace(login), strings.TrimSpace(token)
+		_, bare := splitForge(login)
 		switch {
-		case !ok || !validLogin(login):
+		case !ok || !validLogin(bare):
 			return nil, fmt.Errorf("holds something in place %d that is not LOGIN=TOKEN", i+1)
 		case checkToken(token) != nil:
 			return nil, fmt.Errorf("holds a token in place %d that is not one word", i+1)

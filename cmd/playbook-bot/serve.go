@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"playbook-bot/bot"
-	"playbook-bot/bot/forge/gitea"
 	"playbook-bot/bot/mcp"
 	"playbook-bot/bot/metrics"
 	"playbook-bot/bot/store"
@@ -39,14 +40,22 @@ environment alone; these four have no default:
   PLAYBOOK_SECRET  32 characters or more; make one with: openssl rand -hex 32
   REPOSITORIES     where it answers, such as ops/incidents,infra/*
 
+Instead of Gitea, or beside it, the bot serves Forgejo with FORGEJO_URL and
+FORGEJO_TOKEN, and GitHub with GITHUB_TOKEN or, as a GitHub App, GITHUB_APP_ID
+and GITHUB_APP_KEY (GITHUB_URL for an Enterprise Server). With several, what is
+on one of them is named with it: REPOSITORIES=gitea:ops/incidents,github:ops/web,
+and so are logins in MCP_TOKENS and members of the playbook's roles.
+
 Secrets can be kept in files: GITEA_TOKEN_FILE=/run/secrets/token in place of
 GITEA_TOKEN; the file is read again when it changes. All that is wrong with
 the configuration is said at once. The README has the table of all variables.
 
-Deliveries are taken at /webhook/gitea/… on LISTEN; "playbook-bot hook-secret"
-prints the URL and secret of each. /healthz answers while the process lives,
+Deliveries are taken at /webhook/gitea/…, /webhook/forgejo/… and
+/webhook/github/… on LISTEN; "playbook-bot hook-secret" prints the URL and secret
+of each. /healthz answers while the process lives,
 /readyz once the database and the forge have answered. The bot's account needs
-admin on each repository, or it cannot read who may approve what.
+admin on each repository (on GitHub write), or it cannot read who may approve
+what.
 
 On SIGTERM it stops taking in, and finishes or hands back its work within
 SHUTDOWN_TIMEOUT. Whatever it had accepted is done after the next start.`,
@@ -63,6 +72,9 @@ func (a *app) runServe(ctx context.Context) error {
 	var log *slog.Logger
 	s, err := loadConfig(a.environ, func(err error) { log.Error("a secret file", "error", err) })
 	p, bookErr := a.book()
+	if err == nil && bookErr == nil {
+		err = s.checkRoles(p)
+	}
 	if err := errors.Join(err, bookErr); err != nil {
 		return fmt.Errorf("the configuration is not complete:\n%w", err)
 	}
@@ -115,13 +127,19 @@ type service struct {
 
 func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db store.Store, log *slog.Logger) (*service, error) {
 	m := metrics.New(metrics.Config{Version: version(), Playbook: p, Source: db, Log: log})
-	client, err := s.giteaClient(func(c *gitea.Config) { c.OnCall = m.Calls("gitea") })
-	if err != nil {
-		return nil, err
+	forges := map[string]bot.Forge{}
+	var dialects []webhook.Dialect
+	for _, t := range s.Forges {
+		client, err := s.dial(t, nil, m.Calls(t.name))
+		if err != nil {
+			return nil, err
+		}
+		forges[t.name] = &labelled{adapter: client}
+		dialects = append(dialects, t.dialect())
 	}
 	prober, pool := s.prober()
 	b, err := bot.New(bot.Config{
-		Forges: map[string]bot.Forge{client.Name(): &labelled{Client: client}}, Ledger: db, Playbook: p, Renderer: r,
+		Forges: forges, Ledger: db, Playbook: p, Renderer: r,
 		Repositories: s.Repositories, Ignored: ignoring(s.IgnoreAccounts),
 		Grants: s.Grants, Secrets: s.Secrets, Owner: processName(), Workers: s.Workers,
 		Lease: s.Lease, RequestTimeout: s.RequestTimeout, Settle: s.Settle, SettleUnknown: s.SettleProxy,
@@ -133,7 +151,7 @@ func newService(s *settings, p *playbook.Playbook, r *templates.Renderer, db sto
 	}
 	rec := webhook.NewRecorder(db, log, nil)
 	hook, err := webhook.New(webhook.Config{
-		Dialects: []webhook.Dialect{gitea.Dialect{}}, Masters: s.Secrets, Literals: s.Hooks(),
+		Dialects: dialects, Apps: s.apps(), Masters: s.Secrets, Literals: s.Hooks(),
 		Accept: m.Accepting(b.Accept), OnDelivery: m.Delivery, Log: log,
 		Record: rec.Note,
 	})
@@ -163,7 +181,7 @@ func (v *service) run(ctx context.Context) error {
 		return err
 	}
 	v.log.Info("started", "version", version(), "playbook", v.bot.Playbook.Identity().Name,
-		"database", store.Describe(v.s.Database), "repositories", strings.Join(v.s.Repositories, ","))
+		"database", store.Describe(v.s.Database), "forges", strings.Join(slices.Sorted(maps.Keys(v.bot.Forges)), ","), "repositories", strings.Join(v.s.Repositories, ","))
 	v.warnOfGrants()
 
 	var working sync.WaitGroup
@@ -310,24 +328,6 @@ func reply(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text+"\n")
-}
-
-// labelled is Gitea whose repositories get all of the bot's labels, with
-// their colours and descriptions, when the first of them is set there.
-type labelled struct {
-	*gitea.Client
-	done sync.Map // repository id → struct{}
-}
-
-// SetLabels is the client's, after the labels were made.
-func (l *labelled) SetLabels(ctx context.Context, repo, number int64, add, remove []string) error {
-	if _, ok := l.done.Load(repo); !ok {
-		if err := l.EnsureLabels(ctx, repo, labelSpecs()); err != nil {
-			return err
-		}
-		l.done.Store(repo, struct{}{})
-	}
-	return l.Client.SetLabels(ctx, repo, number, add, remove)
 }
 
 // ignoring tells the accounts of IGNORE_ACCOUNTS.

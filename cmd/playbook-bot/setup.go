@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"playbook-bot/bot"
 	"playbook-bot/bot/forge"
-	"playbook-bot/bot/forge/gitea"
 	"playbook-bot/bot/setup"
 	"playbook-bot/bot/webhook"
 	"playbook-bot/templates"
 )
 
 type setupFlags struct {
-	org, bot                 string
+	forge, org, bot          string
 	dryRun, remove, pull     bool
 	newSecret, replace, json bool
 	repos                    []string
@@ -39,16 +39,22 @@ with other contents, the colours of labels, a hook to the same path at another
 address (--replace does). A hook's secret can neither be read nor changed;
 --new-secret makes the hook anew, with the first of PLAYBOOK_SECRET.
 
+On GitHub the bot becomes a collaborator with write, which is enough there, and
+accepts the invitation itself. Where several forges are configured, --forge says
+which is meant. A GitHub App needs none of this: see the README.
+
 With --org there is one hook for the whole organisation, labels for all its
 repositories, and one team, "playbook-bot", with the bot's account in it, that
 administers the repositories named; these get the form. Without arguments,
 the repositories that REPOSITORIES names in full are set up.
 
-It needs GITEA_URL, PLAYBOOK_SECRET, PUBLIC_URL (where Gitea reaches the bot),
-GITEA_TOKEN (to learn the bot's account; or --bot) and, in ADMIN_TOKEN or the
-file of ADMIN_TOKEN_FILE, a token of an administrator of the repositories with
-the scopes write:repository, write:issue and read:user; for --org one of an
-owner's, with write:organization too. Nothing else reads it but doctor.
+It needs GITEA_URL, PLAYBOOK_SECRET, PUBLIC_URL (where the forge reaches the
+bot), GITEA_TOKEN (to learn the bot's account; or --bot) and, in ADMIN_TOKEN or
+the file of ADMIN_TOKEN_FILE, a token of an administrator of the repositories
+with the scopes write:repository, write:issue and read:user; for --org one of an
+owner's, with write:organization too. On GitHub it is GITHUB_TOKEN, and the
+administrator's scopes are repo and admin:repo_hook, with --org admin:org and
+admin:org_hook too. Nothing else reads ADMIN_TOKEN but doctor.
 
 --remove takes all of it away again, but for labels that issues bear and forms
 that people have changed. --dry-run only prints. Afterwards: doctor.`
@@ -63,6 +69,7 @@ func (a *app) setup() *cobra.Command {
 		Example: `  playbook-bot setup ops/incidents
   playbook-bot setup ops/incidents --dry-run
   playbook-bot setup --org ops ops/incidents ops/infra --pull-request
+  playbook-bot setup --forge github ops/incidents
   playbook-bot setup ops/incidents --remove
   ADMIN_TOKEN_FILE=admin-token playbook-bot setup ops/incidents --json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -82,8 +89,9 @@ func (a *app) setup() *cobra.Command {
 		},
 	}
 	fl := cmd.Flags()
+	fl.StringVar(&f.forge, "forge", "", "the forge's `NAME`: gitea, forgejo or github; needed where several are configured")
 	fl.StringVar(&f.org, "org", "", "set up the organisation `NAME`, and its repositories named")
-	fl.StringVar(&f.bot, "bot", "", "the bot's account is `LOGIN`, instead of whose GITEA_TOKEN is")
+	fl.StringVar(&f.bot, "bot", "", "the bot's account is `LOGIN`, instead of whose the bot's token is")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be changed, and change nothing")
 	fl.BoolVar(&f.remove, "remove", false, "take away what setup made")
 	fl.BoolVar(&f.pull, "pull-request", false, "propose the form in a pull request instead of committing it")
@@ -94,11 +102,11 @@ func (a *app) setup() *cobra.Command {
 }
 
 func (a *app) runSetup(ctx context.Context, f setupFlags) error {
-	s, err := a.setupConfig(&f)
+	s, t, err := a.setupConfig(&f)
 	if err != nil {
 		return err
 	}
-	want, err := s.want(ctx, f)
+	want, err := s.want(ctx, t, f)
 	if err != nil {
 		return err
 	}
@@ -108,7 +116,7 @@ func (a *app) runSetup(ctx context.Context, f setupFlags) error {
 	}
 	steps, err := plan(ctx)
 	if err != nil {
-		return hinted(err)
+		return hinted(err, t)
 	}
 	r := setupReport{DryRun: f.dryRun, Steps: []setupStep{}}
 	for _, step := range steps {
@@ -127,23 +135,26 @@ func (a *app) runSetup(ctx context.Context, f setupFlags) error {
 	if f.json {
 		err = a.printJSON(r)
 	} else {
-		a.printSetup(s, f, r)
+		a.printSetup(s, t, f, r)
 	}
 	if err == nil && r.Failed > 0 {
-		err = hinted(fmt.Errorf("%d of %d changes could not be made: %w", r.Failed, r.Failed+r.Changed, r.first()))
+		err = hinted(fmt.Errorf("%d of %d changes could not be made: %w", r.Failed, r.Failed+r.Changed, r.first()), t)
 	}
 	return err
 }
 
 // setupConfig reads the configuration and finds out which repositories are
 // meant.
-func (a *app) setupConfig(f *setupFlags) (*settings, error) {
-	uses := []string{"GITEA_URL", "ADMIN_TOKEN", "PUBLIC_URL", "LISTEN", "REQUEST_TIMEOUT", "HOOK_SECRETS"}
+func (a *app) setupConfig(f *setupFlags) (*settings, tracker, error) {
+	uses := []string{"ADMIN_TOKEN", "PUBLIC_URL", "LISTEN", "REQUEST_TIMEOUT", "HOOK_SECRETS"}
 	if !f.remove {
 		uses = append(uses, "PLAYBOOK_SECRET")
 	}
-	if f.bot == "" {
-		uses = append(uses, "GITEA_TOKEN")
+	switch {
+	case f.bot == "":
+		uses = append(uses, forgeVars...)
+	case f.forge != "github": // whose address is known
+		uses = append(uses, "GITEA_URL", "FORGEJO_URL")
 	}
 	if len(f.repos) == 0 && f.org == "" {
 		uses = append(uses, "REPOSITORIES")
@@ -157,46 +168,64 @@ func (a *app) setupConfig(f *setupFlags) (*settings, error) {
 		err = configError{errors.Join(others.error, missing)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, tracker{}, err
+	}
+	t, err := s.pick(f.forge)
+	switch {
+	case err != nil:
+		return nil, t, err
+	case t.app != nil:
+		return nil, t, usagef("a GitHub App needs no setup: access and hook are the app's own, for which hook-secret --app prints what to enter")
+	case !s.on(t) && (t.name != "github" || f.bot == ""):
+		return nil, t, usagef("no variable switches %s on", t.title())
 	}
 	if len(f.repos) > 0 {
-		return s, nil
+		return s, t, nil
 	}
-	for _, name := range s.Repositories {
+	for _, name := range bot.Patterns(s.Repositories).On(t.name) {
 		owner, repo, _ := strings.Cut(name, "/")
 		if repo != "*" && (f.org == "" || strings.EqualFold(owner, f.org)) {
 			f.repos = append(f.repos, name)
 		}
 	}
 	if len(f.repos) == 0 && f.org == "" {
-		return nil, usagef("REPOSITORIES names no repository in full: name one, or --org NAME")
+		return nil, t, usagef("REPOSITORIES names no repository in full: name one, or --org NAME")
 	}
-	return s, nil
+	return s, t, nil
 }
 
 // want is what is to be so on the forge.
-func (s *settings) want(ctx context.Context, f setupFlags) (setup.Want, error) {
-	admin, err := s.giteaClient(func(c *gitea.Config) { c.Token = s.Admin })
+func (s *settings) want(ctx context.Context, t tracker, f setupFlags) (setup.Want, error) {
+	admin, err := s.dial(t, s.Admin, nil)
 	if err != nil {
 		return setup.Want{}, err
 	}
-	account, err := s.botAccount(ctx, admin, f.bot)
+	own, err := s.dial(t, nil, nil)
 	if err != nil {
 		return setup.Want{}, err
+	}
+	account, err := botAccount(ctx, t, admin, own, f.bot)
+	if err != nil {
+		return setup.Want{}, err
+	}
+	// Nobody accepts an invitation for an account that is only named.
+	invited, _ := own.(setup.Invited)
+	if f.bot != "" {
+		invited = nil
 	}
 	var labels []forge.LabelSpec
 	if s.Labels {
 		labels = labelSpecs()
 	}
 	return setup.Want{
-		Admin: admin, Bot: account, PublicURL: s.publicURL(), Secret: s.hookSecretOf(admin.Name()),
+		Admin: admin, Bot: account, Invited: invited, PublicURL: s.publicURL(), Secret: s.hookSecretOf(admin.Name()),
 		Labels: labels, Form: templates.FormYAML, FormPath: templates.FormPath,
 		Org: f.org, Repos: f.repos,
 		PullRequest: f.pull, NewSecret: f.newSecret, Replace: f.replace,
 	}, nil
 }
 
-func (s *settings) botAccount(ctx context.Context, admin *gitea.Client, login string) (forge.Account, error) {
+func botAccount(ctx context.Context, t tracker, admin, own adapter, login string) (forge.Account, error) {
 	if login != "" {
 		account, err := admin.AccountByLogin(ctx, login)
 		if err != nil {
@@ -204,13 +233,9 @@ func (s *settings) botAccount(ctx context.Context, admin *gitea.Client, login st
 		}
 		return account, nil
 	}
-	client, err := s.giteaClient(nil)
+	account, err := own.Self(ctx)
 	if err != nil {
-		return forge.Account{}, err
-	}
-	account, err := client.Self(ctx)
-	if err != nil {
-		return account, fmt.Errorf("ask whose GITEA_TOKEN is: %w", err)
+		return account, fmt.Errorf("ask whose %s_TOKEN is: %w", strings.ToUpper(t.name), err)
 	}
 	return account, nil
 }
@@ -236,8 +261,12 @@ func labelSpecs() []forge.LabelSpec {
 }
 
 // hinted adds what a refusal by the forge most often means here.
-func hinted(err error) error {
-	if errors.Is(err, forge.ErrUnverified) {
+func hinted(err error, t tracker) error {
+	switch {
+	case !errors.Is(err, forge.ErrUnverified):
+	case t.name == "github":
+		return fmt.Errorf("%w\nADMIN_TOKEN must be an administrator's of the repository (with --org an owner's) and have the scopes\nrepo, admin:repo_hook (with --org admin:org, admin:org_hook too)", err)
+	default:
 		return fmt.Errorf("%w\nADMIN_TOKEN must be an administrator's of the repository (with --org an owner's) and have the scopes\nwrite:repository, write:issue, read:user (with --org write:organization too)", err)
 	}
 	return err
@@ -264,7 +293,7 @@ func (r setupReport) first() error {
 
 var done = map[setup.Action]string{setup.Create: "created", setup.Repair: "repaired", setup.Delete: "deleted", setup.Keep: "kept"}
 
-func (a *app) printSetup(s *settings, f setupFlags, r setupReport) {
+func (a *app) printSetup(s *settings, t tracker, f setupFlags, r setupReport) {
 	pg := &page{w: a.stdout}
 	place := ""
 	for _, step := range r.Steps {
@@ -297,15 +326,15 @@ func (a *app) printSetup(s *settings, f setupFlags, r setupReport) {
 		pg.head("%d changes made.", r.Changed)
 	}
 	if !f.remove {
-		a.setupNotes(pg, s, f)
+		a.setupNotes(pg, s, t, f)
 	}
 }
 
 // setupNotes are about what setup cannot do.
-func (a *app) setupNotes(pg *page, s *settings, f setupFlags) {
+func (a *app) setupNotes(pg *page, s *settings, t tracker, f setupFlags) {
 	for _, repo := range f.repos {
 		owner, _, _ := strings.Cut(repo, "/")
-		if !slices.ContainsFunc(s.Repositories, func(p string) bool {
+		if !slices.ContainsFunc(bot.Patterns(s.Repositories).On(t.name), func(p string) bool {
 			return strings.EqualFold(p, repo) || strings.EqualFold(p, owner+"/*")
 		}) {
 			pg.item("REPOSITORIES does not name %s: there the bot will not answer.", repo)

@@ -15,6 +15,10 @@ import (
 // issue_comment. A test delivery is a ping, which every hook sends.
 var neededEvents = []string{"issues", "issue_comment", "pull_request"}
 
+// HookEvents are the events a hook of the bot's asks for, by the names that
+// GitHub's API takes.
+func HookEvents() []string { return slices.Clone(neededEvents) }
+
 // Traits are GitHub's. An organisation's labels are only what new repositories
 // begin with.
 func (c *Client) Traits() forge.Traits {
