@@ -119,6 +119,7 @@ type Bot struct {
 	// nudges have the dispatcher look for work that the ledger told nobody of.
 	nudges chan struct{}
 	pins   pins
+	lively lively
 	// courtesies are reactions on their way; nothing but the end waits for them.
 	courtesies sync.WaitGroup
 }
@@ -223,6 +224,7 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 		o.Observe(e.Repo)
 	}
 	b.Fail("accepting")
+	b.lively.note(e) // before a worker can be at it
 	taken, err := b.Ledger.Accept(ctx, in)
 	if err != nil {
 		return "", fmt.Errorf("store delivery %s: %w", e.Delivery, err)

@@ -183,7 +183,17 @@ func (tr *turn) standing(ctx context.Context, a forge.Account, fresh bool) look 
 		ctx, cancel = context.WithTimeout(ctx, max(left, 2*time.Second))
 		defer cancel()
 	}
-	return tr.session.standing(ctx, a, fresh)
+	if lk, ok := tr.looks[a]; ok && fresh {
+		return lk // asked for in this very turn
+	}
+	lk := tr.session.standing(ctx, a, fresh)
+	if lk.Asked && lk.Err == nil && lk.RoleErr == nil {
+		if tr.looks == nil {
+			tr.looks = map[forge.Account]look{}
+		}
+		tr.looks[a] = lk
+	}
+	return lk
 }
 
 // holdOn has the turn come again in a moment where a standing could not be read

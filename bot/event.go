@@ -67,7 +67,7 @@ func (s *session) created(ctx context.Context, ev store.Event) error {
 		s.finish(ev, "known already")
 		return s.commit(ctx)
 	}
-	t, err := s.fetch(ctx, ev.Object)
+	t, err := s.firstLook(ctx, ev.Object)
 	if lasting(err, ev.Tries) || errors.Is(err, forge.ErrNotFound) && s.waits(ev.Object, forge.ActionDeleted) {
 		// Not for ever: a replica far behind its primary says the same. The
 		// sweep brings the text back if it is seen after all.

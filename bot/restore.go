@@ -54,6 +54,29 @@ func (s *session) restoreCounts() {
 	}
 }
 
+// readHere finishes the events of texts that a sweep found and that want no
+// answer: the listing tells all about them, without a call for each.
+func (s *session) readHere(texts []text, answered, waiting map[forge.Object]bool) {
+	listed := map[forge.Object]text{}
+	for _, t := range texts {
+		listed[t.Object] = t
+	}
+	wanting := false
+	for _, ev := range s.t.Events {
+		t, ok := listed[ev.Object]
+		if !ok || ev.Source != store.SourceSweep || ev.Action != opening(t) || answered[t.Object] || t.author.ID == s.self.ID {
+			continue
+		}
+		r := s.read(t, t.created)
+		if wanting = wanting || asks(r); asks(r) || wanting && len(r.Records) > 0 {
+			continue
+		}
+		delete(waiting, ev.Object)
+		s.quiet = append(s.quiet, ev.Object)
+		s.finish(ev, "read with the whole thread")
+	}
+}
+
 // restoreBasis takes back what rests on a line that is gone, as an edit or
 // deletion told of would have.
 func (s *session) restoreBasis(texts []text) {

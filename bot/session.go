@@ -36,6 +36,10 @@ type session struct {
 	attested []playbook.Attempt
 	// verified are the bot's own records, restored from its signed answers.
 	verified map[forge.Object][]record
+	// listing is the whole thread as listed in this turn, nil: it was not.
+	listing []forge.Comment
+	// quiet are found texts that the reading of the whole thread takes in.
+	quiet []forge.Object
 	// cold: the thread was read in full just now.
 	cold bool
 	// over says why nothing more is to be said in the thread.

@@ -23,6 +23,8 @@ type look struct {
 	Err      error
 	// RoleErr is why a role could not be looked up.
 	RoleErr error
+	// Asked: all of it comes from the forge and nothing from a cache.
+	Asked bool
 	// Stranger: the login belongs to another account now.
 	Stranger bool
 }
@@ -113,7 +115,8 @@ func (c *standingCache) look(ctx context.Context, forgeName string, repo forge.R
 		clear(c.m) // a bound, not a policy: the next look-ups fill it again
 	}
 	c.m[key] = cachedPermission{have, now}
-	return look{Standing: playbook.Standing{Permission: have, Roles: roles}, RoleErr: roleErr}
+	return look{Standing: playbook.Standing{Permission: have, Roles: roles}, RoleErr: roleErr,
+		Asked: fresh || len(c.b.Playbook.RoleMembers()) == 0}
 }
 
 func permission(p forge.Permission) playbook.Permission {

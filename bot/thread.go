@@ -56,6 +56,7 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 	for _, ev := range s.t.Events {
 		waiting[ev.Object] = true
 	}
+	s.readHere(texts, answered, waiting)
 	if s.now.Sub(ev.ReceivedAt) < lateDelivery && slices.ContainsFunc(texts, func(t text) bool {
 		return compareObjects(t.Object, ev.Object) < 0 && !waiting[t.Object] && !answered[t.Object] && s.underway(t)
 	}) {
@@ -77,12 +78,17 @@ func (s *session) opens() bool {
 	return len(s.t.Events) == 1 && s.t.Events[0].Action == forge.ActionOpened
 }
 
+// asks reports whether a text is to be answered, or to have its author told
+// something.
+func asks(r comment.Read) bool {
+	return len(r.Commands) > 0 || r.Form != nil || len(r.Rejections) > 0
+}
+
 // wants reports whether a listed text is to come as an event: it asks for
 // something, or brings evidence after something that does. All else is taken in
 // from the listing, without a call for each.
 func (s *session) wants(r comment.Read) bool {
-	asks := len(r.Commands) > 0 || r.Form != nil || len(r.Rejections) > 0
-	return asks || len(r.Records) > 0 && slices.ContainsFunc(s.change.Found, func(in store.Incoming) bool { return in.Author.ID != s.self.ID })
+	return asks(r) || len(r.Records) > 0 && slices.ContainsFunc(s.change.Found, func(in store.Incoming) bool { return in.Author.ID != s.self.ID })
 }
 
 // underway reports whether the delivery of a text may still be on the way. A
@@ -115,7 +121,7 @@ func (s *session) coldText(ctx context.Context, t text, answered, waiting map[fo
 	// sweep takes every text of the last day for new, and the event must find
 	// it known, or it would be answered again.
 	r := s.read(t, t.created)
-	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number && s.wants(r) {
+	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number && s.wants(r) && !slices.Contains(s.quiet, t.Object) {
 		s.change.Found = append(s.change.Found, s.found(t))
 		return nil
 	}
@@ -308,7 +314,7 @@ func answers(d playbook.Decision, number int64) forge.Object {
 // must not be approved upon. Texts older than the one in hand that nobody has
 // heard of come first, as events.
 func (s *session) relist(ctx context.Context, upTo int64) error {
-	comments, err := s.forge.Comments(ctx, s.t.Repo.ID, s.t.Number, time.Time{})
+	comments, err := s.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -356,8 +362,16 @@ func (s *session) relist(ctx context.Context, upTo int64) error {
 // here and its commands are not run, or this would be asked for ever.
 func (s *session) unread(ctx context.Context, t text) ([]store.Incoming, error) {
 	seen, err := s.b.Ledger.Seen(ctx, s.t.Forge, s.t.Repo.ID, t.Object)
-	if err != nil || !seen {
-		return []store.Incoming{s.found(t)}, err
+	if err != nil {
+		return nil, err
+	}
+	if r := s.read(t, t.created); !seen && !asks(r) {
+		// It wants no answer: no reason for a call of its own.
+		s.take(t, r, t.rights() && t.unedited()).data.Ran = true
+		return nil, nil
+	}
+	if !seen {
+		return []store.Incoming{s.found(t)}, nil
 	}
 	attested, err := s.b.Ledger.Attested(ctx, s.t.Forge, s.t.Repo.ID, t.Object, bodySHA(t.body))
 	if err != nil {

@@ -74,6 +74,8 @@ type turn struct {
 	// limited: the author has used up this hour's answers. Records are taken
 	// in all the same, and what follows from them for others is said.
 	limited bool
+	// looks are the standings that were asked for afresh in this turn.
+	looks map[forge.Account]look
 	// logged: an /attempt stands in the text, so its author waits for a word.
 	logged bool
 	// logSaid: a section already speaks of the records taken.
@@ -294,15 +296,15 @@ func (s *session) basis(o *object, r *comment.Read) (lost string) {
 	if req.Trigger != o.Object.Object {
 		return lost
 	}
-	if r == nil || !asks(*r, *req) {
+	if r == nil || !stillAsks(*r, *req) {
 		s.broken = "the line that asked for it is gone from " + ref(o.Object.Object)
 		return s.broken
 	}
 	return lost
 }
 
-// asks reports whether a text still holds the request.
-func asks(r comment.Read, req request) bool {
+// stillAsks reports whether a text still holds the request.
+func stillAsks(r comment.Read, req request) bool {
 	if f := r.Form; req.Form && f != nil && f.Problem == nil && f.Action == req.Action && strings.EqualFold(f.Target, req.Target) && f.BreakGlass == req.BreakGlass {
 		return true
 	}

@@ -88,6 +88,9 @@ func (c *Client) Comments(ctx context.Context, repoID, number int64, since time.
 	return out, nil
 }
 
+// ListsAtOnce says that Comments costs one call, however long the thread.
+func (c *Client) ListsAtOnce() bool { return true }
+
 // missingIssue finds out whether a 500 stands for an issue that is gone: Gitea
 // 1.26 answers 500, not 404, to reading or writing the comments of an issue
 // that does not exist. Only its own 500s are looked into, with one call more.
