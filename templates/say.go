@@ -136,6 +136,16 @@ func (v *View) Spared() bool {
 	return ok && ok2 && did.Rank < asked.Rank
 }
 
+// EndedSessions reports whether what brought the recovery ended sessions.
+func (v *View) EndedSessions() bool {
+	by := v.RecoveredBy()
+	if by == nil {
+		return false
+	}
+	did, ok := v.pb.Rung(string(by.Action))
+	return ok && did.Blast != playbook.BlastNone
+}
+
 // AskPost is the line that asks for the same again.
 func (v *View) AskPost() Text {
 	switch {

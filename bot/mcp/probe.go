@@ -198,6 +198,9 @@ func (p *probe) run(ctx context.Context) {
 		if step.Answering {
 			p.report.Answering, p.report.RecoveredBy = true, r.action
 			p.report.Verdict = fmt.Sprintf("Recovered on rung %d (%s); no restart is needed.", i, r.action)
+			if r.action == ActionSession {
+				p.report.Verdict += " " + noReplay
+			}
 			return
 		}
 	}

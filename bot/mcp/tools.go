@@ -149,6 +149,7 @@ type assessIn struct {
 	Symptoms          []string `json:"symptoms,omitempty" jsonschema:"symptom codes, such as session_expired"`
 	Attempts          any      `json:"prior_recovery_attempts_json,omitempty" jsonschema:"what was tried before: JSON (as text or as it is) of one attempt record, a list, or an inventory"`
 	RequestBreakGlass bool     `json:"request_break_glass,omitempty" jsonschema:"ask to skip the attempt log; the operator must have authorised it"`
+	Inventory         any      `json:"inventory_json,omitempty" jsonschema:"what is alive, as evaluate_restart_impact takes it: the answer then names the calls, tasks and input keys that this would end"`
 	claims
 }
 
@@ -163,7 +164,11 @@ func (t *tools) assess(ctx context.Context, in assessIn) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return t.decisionText(d), d, nil
+	im, err := t.wouldEnd(in, d)
+	if err != nil {
+		return "", nil, err
+	}
+	return t.decisionText(d) + radiusText(im), decisionOut{Decision: d, Impact: im}, nil
 }
 
 func (t *tools) decide(ctx context.Context, in assessIn, repository string) (playbook.Decision, []playbook.Attempt, error) {
@@ -267,18 +272,22 @@ func (t *tools) request(ctx context.Context, tool string, in requestIn) (string,
 	if err != nil {
 		return "", nil, err
 	}
-	text := t.decisionText(d)
+	im, err := t.wouldEnd(in.assessIn, d)
+	if err != nil {
+		return "", nil, err
+	}
+	text, out := t.decisionText(d)+radiusText(im), decisionOut{Decision: d, Impact: im}
 	switch {
 	case in.FileIn == "":
-		return text + "\nNothing was filed. Name file_in: \"owner/repo\" to file this request.", d, nil
+		return text + "\nNothing was filed. Name file_in: \"owner/repo\" to file this request.", out, nil
 	case d.Hypothetical:
-		return text + "\nNothing was filed: a hypothetical question never is. Leave out standing, roles and break_glass_authorized to file it.", d, nil
+		return text + "\nNothing was filed: a hypothetical question never is. Leave out standing, roles and break_glass_authorized to file it.", out, nil
 	case t.o.Desk == nil || t.o.Account == "":
 		return "", nil, errors.New("file_in: nothing can be filed here, since the token belongs to no forge account; ask without file_in, or file the issue by hand")
 	case d.Rung == nil:
-		return text + "\nNothing was filed: that is no action of the ladder.", d, nil
+		return text + "\nNothing was filed: that is no action of the ladder.", out, nil
 	case len(d.Rejections) > 0:
-		return text + "\nNothing was filed: mend prior_recovery_attempts_json first, so that what you tried counts.", d, nil
+		return text + "\nNothing was filed: mend prior_recovery_attempts_json first, so that what you tried counts.", out, nil
 	}
 	filed, err := t.o.Desk.File(ctx, Filing{
 		Account: t.o.Account, Tool: tool, Repository: in.FileIn, Action: d.Action, Target: in.Target, Symptoms: in.Symptoms,
@@ -288,11 +297,8 @@ func (t *tools) request(ctx context.Context, tool string, in requestIn) (string,
 		t.o.Logger.WarnContext(ctx, "mcp tool: not filed", "account", t.o.Account, "repository", in.FileIn, "error", err)
 		return "", nil, shown("filing in "+in.FileIn, err)
 	}
-	return text + "\n" + filed.text() + " The answer that counts is the one given there: ask recovery_request_status with issue " + filed.Issue + ".",
-		struct {
-			playbook.Decision
-			Filed Filed `json:"filed"`
-		}{d, filed}, nil
+	out.Filed = &filed
+	return text + "\n" + filed.text() + " The answer that counts is the one given there: ask recovery_request_status with issue " + filed.Issue + ".", out, nil
 }
 
 func (f Filed) text() string {
@@ -359,33 +365,6 @@ func (t *tools) metrics(_ context.Context, in metricsIn) (string, any, error) {
 func (t *tools) ladder(context.Context, struct{}) (string, any, error) {
 	doc := t.p.LadderDocument()
 	return ladderText(doc), doc, nil
-}
-
-type impactIn struct {
-	Inventory any `json:"inventory_json" jsonschema:"what is alive: JSON (as text or as it is) with restart_class, target, sessions, leases, workers, prior_recovery_attempts"`
-	claims
-}
-
-func (t *tools) impact(ctx context.Context, in impactIn) (string, any, error) {
-	text, err := asText("inventory_json", in.Inventory)
-	if err != nil {
-		return "", nil, err
-	}
-	inv, err := playbook.ParseInventory([]byte(text))
-	if err != nil {
-		return "", nil, fmt.Errorf("inventory_json: %w", err)
-	}
-	rights, err := t.rights(ctx, assessIn{Action: inv.RestartClass, claims: in.claims}, "")
-	if err != nil {
-		return "", nil, err
-	}
-	im := t.p.EvaluateRestartImpact(inv, playbook.ImpactOptions{
-		Standing: rights.Standing, Actor: t.o.Account, BreakGlassAuthorized: rights.BreakGlassAuthorized, Now: t.o.Now(),
-	})
-	return t.impactText(im, in.any()), struct {
-		playbook.Impact
-		Hypothetical bool `json:"hypothetical,omitempty"`
-	}{im, in.any()}, nil
 }
 
 type recordIn struct {

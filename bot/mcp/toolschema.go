@@ -68,7 +68,7 @@ var (
 		for k, v := range assessmentFields {
 			fields[k] = v
 		}
-		return withOptional(object(fields), schema{"hypothetical": truth, "filed": filedObject})
+		return withOptional(object(fields), schema{"hypothetical": truth, "filed": filedObject, "impact": impactSchema})
 	}()
 
 	recommendationSchema = object(schema{

@@ -35,6 +35,9 @@ func (t *tools) decisionText(d playbook.Decision) string {
 	default:
 		fmt.Fprintf(&b, "Next: nothing is left on the ladder; %s\n", t.p.Contact())
 	}
+	if r, ok := t.p.Rung(d.Action); ok && d.Allowed && r.Blast != playbook.BlastNone {
+		b.WriteString(noReplay + "\n")
+	}
 	for _, m := range d.Missing {
 		fmt.Fprintf(&b, "Missing: %s\n", m.Text)
 		if m.Post != "" {
@@ -113,28 +116,4 @@ func metricsText(m playbook.Metrics) string {
 		fraction = fmt.Sprintf("%.0f%% of %d recoveries avoided a full restart", *f*100, m.Recoveries)
 	}
 	return fmt.Sprintf("%d attempts; %s; %d manual kills.", m.Attempts, fraction, m.ManualKills)
-}
-
-func (t *tools) impactText(im playbook.Impact, hypothetical bool) string {
-	var b strings.Builder
-	if e := im.PlaybookEscalation; e != nil {
-		d := playbook.Decision{Assessment: *e, Verdict: "refused", State: "none", Hypothetical: hypothetical}
-		if e.Allowed {
-			d.Verdict = "approved"
-		}
-		b.WriteString(t.decisionText(d) + "\n")
-	}
-	fmt.Fprintf(&b, "Would end: %d sessions, %d tasks, %d input keys, %d leases, %d workers.\n", len(im.SessionsEnded),
-		len(im.DeadTasks), len(im.DeadInputKeys), len(im.OrphanedLeases), len(im.WorkersStopped))
-	for _, c := range im.AmbiguousCalls {
-		fmt.Fprintf(&b, "Do not replay %s of session %s: it may already have executed.\n", c.Method, c.Session)
-	}
-	for _, r := range im.Rejections {
-		fmt.Fprintf(&b, "Not taken: %s\n", rejectionText(r))
-	}
-	for _, n := range im.Notes {
-		fmt.Fprintf(&b, "- %s\n", n)
-	}
-	b.WriteString(im.Statement)
-	return b.String()
 }
