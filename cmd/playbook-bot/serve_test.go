@@ -28,9 +28,12 @@ type fakeGitea struct {
 	posted chan struct{}
 }
 
-func newFakeGitea(t *testing.T) *fakeGitea {
+func newFakeGitea(t *testing.T) *fakeGitea { t.Helper(); return newFake(t, forgetest.New(time.Now)) }
+
+// newFake puts a fake forge of any dialect on a port.
+func newFake(t *testing.T, f *forgetest.Forge) *fakeGitea {
 	t.Helper()
-	g := &fakeGitea{Forge: forgetest.New(time.Now), posted: make(chan struct{}, 100)}
+	g := &fakeGitea{Forge: f, posted: make(chan struct{}, 100)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.ServeHTTP(w, r)
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/comments") {
