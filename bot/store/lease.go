@@ -155,7 +155,12 @@ func hold(ctx context.Context, tx runner, l *Lease) (touched, error) {
 // and the first waiting event all behind it, so that theirs are the times that
 // count. Were the times of those held back counted too, a thread whose first
 // event is in retry would be acquired and released over and over until then.
-const handBack = `UPDATE threads SET owner = '', lease_until = 0, loaded = 0, wake_at = CASE
+//
+// It is never before now: threads are served in the order in which they became
+// due, and one with much to do goes to the end of the line with the rest of it,
+// or those that came later would wait until it was done.
+const handBack = `UPDATE threads SET owner = '', lease_until = 0, loaded = 0, wake_at = (
+	SELECT CASE WHEN v.at < {now} THEN {now} ELSE v.at END FROM (SELECT CASE
 	WHEN EXISTS (SELECT 1 FROM answers a WHERE a.thread = threads.id AND a.status IN ('pending', 'claimed'))
 	THEN (SELECT a.next_at FROM answers a WHERE a.thread = threads.id AND a.status IN ('pending', 'claimed')
 		ORDER BY a.created_at, a.key LIMIT 1)
@@ -164,7 +169,7 @@ const handBack = `UPDATE threads SET owner = '', lease_until = 0, loaded = 0, wa
 		UNION ALL
 		SELECT (SELECT e.next_at FROM events e WHERE e.thread = threads.id AND e.status = 'waiting'
 			ORDER BY e.ord, e.id LIMIT 1)) w)
-	END WHERE `
+	END AS at) v) WHERE `
 
 func (l *ledger) Release(ctx context.Context, le *Lease) error {
 	err := l.inTx(ctx, func(tx runner) (bool, error) {

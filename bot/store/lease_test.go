@@ -171,6 +171,26 @@ func TestReleaseSetsTheNextWake(t *testing.T) {
 	})
 }
 
+// A thread with much to do does not keep those that came later waiting.
+func TestReleasedThreadGoesToTheEndOfTheLine(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *fixture) {
+		s.mustAccept(t, comment(3, 12))
+		s.clock.advance(time.Second)
+		s.mustAccept(t, comment(4, 13))
+		s.clock.advance(time.Second)
+		l := mustAcquire(t, s, "w")
+		if l.Thread.Number != 3 {
+			t.Fatalf("acquired %+v", l)
+		}
+		must(t, s.Release(t.Context(), l)) // nothing done
+		for _, want := range []int64{4, 3} {
+			if l := mustAcquire(t, s, "w"); l.Thread.Number != want {
+				t.Errorf("acquired thread %d, want %d", l.Thread.Number, want)
+			}
+		}
+	})
+}
+
 func TestNextWakeCountsLeases(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *fixture) {
 		if got := s.wakesAt(t); got != -1 {
