@@ -63,24 +63,28 @@ type rebuild struct {
 	told int
 }
 
-// seed makes the threads as they were before there was a bot.
+// seed makes the threads as they were before there was a bot. All grow at the
+// same time, as threads do; the fake lists what is in order much faster.
 func (b *rebuild) seed(threads, comments int) {
 	b.t.Helper()
 	began := time.Now().Add(-72 * time.Hour)
 	for n := range threads {
 		i := &incident{records: map[forge.Object]int{}}
 		i.number = b.forge.ImportIssue(repoName, "rhea", "", fmt.Sprintf("search is down, the %d.", n+1), "All clients get 404.", began)
-		for c := range comments - chatter - 2*len(conversation) {
-			body, records := fmt.Sprintf("Still looking, note %d.", c), 0
-			if c%40 == 7 {
-				body, records = "Tried before:\n\n| action | outcome | reason |\n|---|---|---|\n| client_reconnect | failed | no. "+fmt.Sprint(c)+" |\n", 1
-			}
-			id := b.forge.ImportComment(repoName, i.number, "wren", "", body, began.Add(time.Duration(c)*time.Minute))
+		b.threads = append(b.threads, i)
+	}
+	for c := range comments - chatter - 2*len(conversation) {
+		at := began.Add(time.Duration(c) * time.Minute)
+		body, records := fmt.Sprintf("Still looking, note %d.", c), 0
+		if c%40 == 7 {
+			body, records = fmt.Sprintf("Tried before:\n\n| action | outcome | reason |\n|---|---|---|\n| client_reconnect | failed | no. %d |\n", c), 1
+		}
+		for _, i := range b.threads {
+			id := b.forge.ImportComment(repoName, i.number, "wren", "", body, at)
 			if records > 0 {
 				i.records[forge.Object{Kind: forge.ObjectComment, ID: id}] = records
 			}
 		}
-		b.threads = append(b.threads, i)
 	}
 }
 

@@ -52,6 +52,7 @@ type world struct {
 	t        testing.TB
 	forge    *forgetest.Forge
 	repo     forge.Repo
+	accounts map[string]forge.Account
 	database string
 	path     string
 	environ  []string
@@ -85,7 +86,7 @@ func clock(now func() time.Time) option {
 // newWorld makes a world and starts its replicas.
 func newWorld(t testing.TB, database string, replicas int, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, database: database, path: program(t), closed: make(chan struct{})}
+	w := &world{t: t, database: database, path: program(t), accounts: map[string]forge.Account{}, closed: make(chan struct{})}
 	w.redeliver.Store(true)
 	for _, o := range options {
 		o(w)
@@ -93,9 +94,9 @@ func newWorld(t testing.TB, database string, replicas int, options ...option) *w
 	if w.forge == nil {
 		w.forge = forgetest.New(time.Now)
 	}
-	t.Cleanup(w.forge.Close)
 	srv := httptest.NewServer(w.forge)
 	t.Cleanup(srv.Close)
+	t.Cleanup(w.forge.Close) // first: it ends what the server waits for
 	w.populate()
 	w.fuse = filepath.Join(t.TempDir(), "fuse")
 	// What the options say comes last, and so counts.
@@ -119,7 +120,7 @@ func (w *world) populate() {
 	w.forge.AddOrg("ops")
 	w.repo = w.forge.AddRepo(repoName)
 	for login, right := range people {
-		w.forge.AddUser(login)
+		w.accounts[login] = w.forge.AddUser(login)
 		w.forge.AddCollaborator(repoName, login, right)
 	}
 	w.forge.AddCollaborator(repoName, botLogin, "admin")
