@@ -78,7 +78,8 @@ func (s *session) read(t text, at time.Time) comment.Read {
 
 func (b *Bot) parse(t text, at time.Time, self string) comment.Read {
 	r := comment.Parse(t.body, comment.Options{
-		Playbook: b.Playbook, Bot: self, Issue: t.Kind == forge.ObjectIssue,
+		// A GitHub App is "name[bot]", and people write "@name".
+		Playbook: b.Playbook, Bot: strings.TrimSuffix(self, "[bot]"), Issue: t.Kind == forge.ObjectIssue,
 		Context: playbook.Context{Author: t.author.Login, At: at},
 	})
 	if t.filed && r.Form != nil {

@@ -205,7 +205,7 @@ func TestServeAsAnApp(t *testing.T) {
 	s := startServe(t, environ)
 	f.SetSink(forgetest.URLSink(http.DefaultClient, s.url))
 	for _, repo := range []string{"ops/other", "ops/incidents"} {
-		if _, err := f.OpenIssue("ada", repo, "search is down", "/attempt client_reconnect insufficient\n/restart full_mcp_restart"); err != nil {
+		if _, err := f.OpenIssue("ada", repo, "search is down", "/attempt client_reconnect insufficient\n@restarts restart full_mcp_restart"); err != nil {
 			t.Fatal(err)
 		}
 	}
