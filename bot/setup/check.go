@@ -253,7 +253,7 @@ func (c *checker) token(ctx context.Context) bool {
 func (c *checker) lacking(scopes ...string) {
 	if c.onGitHub() {
 		c.fail("scopes", "", "the token may not do what the bot must",
-			"It takes, of a classic token, repo and read:org; of a fine-grained one or an app, Issues (write), Contents, Metadata and Members (read).")
+			"It takes, of a classic token, repo and read:org; of a fine-grained one or an app, Issues (write), Pull requests, Contents, Metadata and Members (read).")
 		return
 	}
 	c.fail("scopes", "", "the token lacks "+strings.Join(scopes, ", "),

@@ -13,7 +13,7 @@ func (c *checker) appRights(ctx context.Context, repo forge.Repo) bool {
 	name := repo.FullName()
 	if _, err := c.Forge.Writers(ctx, repo.ID); err != nil {
 		c.fail("rights", name, "the app cannot read who may approve what, and decides nothing: "+err.Error(),
-			"Install it in "+repo.Owner+" for this repository, and accept its permissions there: Issues (write), Contents, Metadata and Members (read).")
+			"Install it in "+repo.Owner+" for this repository, and accept its permissions there: Issues (write), Pull requests, Contents, Metadata and Members (read).")
 		return false
 	}
 	c.ok("rights", name, "the app can read who may what")

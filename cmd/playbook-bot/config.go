@@ -33,9 +33,9 @@ type config struct {
 	ForgejoURL      string        `env:"FORGEJO_URL" forge:"Forgejo" help:"address of the Forgejo server, as the bot reaches it"`
 	ForgejoToken    string        `env:"FORGEJO_TOKEN" forge:"Forgejo" secret:"yes" help:"access token of the bot's own account there; scopes as for GITEA_TOKEN"`
 	ForgejoTokenF   string        `env:"FORGEJO_TOKEN_FILE"`
-	GithubToken     string        `env:"GITHUB_TOKEN" forge:"GitHub" secret:"yes" help:"token of the bot's own account on GitHub, with push access: classic with repo and read:org, or fine-grained with Issues (write), Contents, Metadata and Members (read)"`
+	GithubToken     string        `env:"GITHUB_TOKEN" forge:"GitHub" secret:"yes" help:"token of the bot's own account on GitHub, with push access: classic with repo and read:org, or fine-grained with Issues (write), Pull requests, Contents, Metadata and Members (read)"`
 	GithubTokenFile string        `env:"GITHUB_TOKEN_FILE"`
-	GithubAppID     string        `env:"GITHUB_APP_ID" forge:"GitHub, as an app" help:"instead of GITHUB_TOKEN, the id or client id of a GitHub App; permissions Issues (write), Contents, Metadata and Members (read)"`
+	GithubAppID     string        `env:"GITHUB_APP_ID" forge:"GitHub, as an app" help:"instead of GITHUB_TOKEN, the id or client id of a GitHub App; permissions Issues (write), Pull requests, Contents, Metadata and Members (read)"`
 	GithubAppKey    string        `env:"GITHUB_APP_KEY" forge:"GitHub, as an app" secret:"yes" help:"the app's private key, in PEM; on one line with \\n for its ends of lines, or better a file"`
 	GithubAppKeyF   string        `env:"GITHUB_APP_KEY_FILE"`
 	GithubURL       string        `env:"GITHUB_URL" envDefault:"https://github.com" help:"root of a GitHub Enterprise Server, or of its API"`
