@@ -205,6 +205,12 @@ func goldens(w world) map[string]Answer {
 	out["undecided-no-answer"] = one(with(w.section(KindUndecided, unknown), func(s *Section) {
 		s.Forge, s.Until = "Gitea", now.Add(55*time.Minute)
 	}))
+	out["undecided-github"] = one(with(w.section(KindUndecided, unknown), func(s *Section) {
+		s.Forge, s.Status, s.Until = "github", 403, now.Add(55*time.Minute)
+	}))
+	app := out["undecided-github"]
+	app.Bot = "restarts[bot]"
+	out["undecided-github-app"] = app
 	// G
 	out["revoked"] = one(with(w.section(KindRevoked, full1), func(s *Section) {
 		s.Because, s.ApprovedAt = "ben deleted the only attempt", now.Add(-time.Minute)
