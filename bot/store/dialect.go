@@ -168,13 +168,14 @@ func (r runner) one(ctx context.Context, query string, a args, dest ...any) erro
 }
 
 // rows runs a statement over many rows of arguments: head, then row as often
-// as there are rows, then tail. It takes sixteen rows, four or one at a time,
-// so that there are three statements to prepare and not one for every number.
+// as there are rows, then tail. It takes a power of two of them at a time, up to
+// acceptGroup, so that there are seven statements to prepare and not one for
+// every number, and few are needed for any: on PostgreSQL each is a round trip.
 func (r runner) rows(ctx context.Context, head, row, tail string, rows [][]any, scan func(*sql.Rows) error) error {
 	for len(rows) > 0 {
 		n := 1
-		for n*4 <= min(len(rows), 16) {
-			n *= 4
+		for 2*n <= min(len(rows), acceptGroup) {
+			n *= 2
 		}
 		query := head + strings.TrimSuffix(strings.Repeat(row+",", n), ",") + tail
 		var a []any
