@@ -119,6 +119,7 @@ type Bot struct {
 	// nudges have the dispatcher look for work that the ledger told nobody of.
 	nudges chan struct{}
 	pins   pins
+	owners owners
 	lively lively
 	// courtesies are reactions on their way; nothing but the end waits for them.
 	courtesies sync.WaitGroup
@@ -202,7 +203,9 @@ const (
 // Accept takes a verified delivery in. When it returns without error the
 // event is durable, or is one that the bot has nothing to do with. It asks
 // the forge nothing, so that it also works while the forge is down: a payload
-// decides only what is stored, and everything it says is checked later.
+// decides only what is stored, and everything it says is checked later. The one
+// exception is a delivery that names another owner of its repository than the
+// forge did: see owners.
 func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	if e.Action == forge.ActionOther {
 		return OutcomeIgnored, nil
@@ -213,6 +216,13 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	}
 	if b.Ignored(e.Sender.Login) || b.Ignored(e.Author.Login) {
 		return OutcomeIgnored, nil
+	}
+	if own, err := b.truly(ctx, e); err != nil {
+		return "", err
+	} else if !own {
+		b.Log.WarnContext(ctx, "a delivery names another owner than the repository has", "forge", e.Forge, "repo", e.Repo.ID,
+			"owner", e.Repo.OwnerID, "delivery", e.Delivery)
+		return OutcomeElsewhere, nil
 	}
 	in := incoming(e)
 	if self, ok := b.selves.Load(e.Forge); ok && e.Sender.ID == self.(forge.Account).ID {

@@ -51,6 +51,7 @@ func (b *Bot) pin(ctx context.Context, forgeName, owner, name string) (int64, er
 	if err != nil {
 		return 0, err
 	}
+	b.belongs(ctx, forgeName, r)
 	b.pins.set(forgeName, owner, name, r.ID)
 	return r.ID, nil
 }

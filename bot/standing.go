@@ -283,6 +283,7 @@ func (c *nameCache) repo(ctx context.Context, forgeName string, id int64) (r for
 	if err := c.b.Ledger.SaveRepo(ctx, forgeName, r); err != nil {
 		return r, false, err
 	}
+	c.b.belongs(ctx, forgeName, r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.missing, key)

@@ -98,6 +98,9 @@ func (b *Bot) matching(ctx context.Context, forgeName, item string) ([]forge.Rep
 		if errors.Is(err, forge.ErrNotFound) {
 			return nil, nil // an owner of another forge, of several
 		}
+		for _, r := range repos {
+			b.belongs(ctx, forgeName, r)
+		}
 		return repos, err
 	}
 	id, err := b.pin(ctx, forgeName, owner, name)
