@@ -252,9 +252,9 @@ func (tr *turn) findHelp(r *request, a playbook.Assessment, sec *templates.Secti
 		if m.What != "endorsement" && m.What != "standing" {
 			continue
 		}
-		sec.Endorsers = tr.b.Playbook.Notify()
+		sec.Endorsers = tr.b.Playbook.NotifyOn(tr.t.Forge)
 		if !r.Notified && a.Code != playbook.CodeStandingUnknown {
-			sec.Notify, r.Notified = tr.b.Playbook.Notify(), true
+			sec.Notify, r.Notified = tr.b.Playbook.NotifyOn(tr.t.Forge), true
 		}
 	}
 	if a.BreakGlass.Requested && !a.BreakGlass.Authorized {
@@ -281,7 +281,7 @@ func (tr *turn) approve(r *request, a playbook.Assessment, sec *templates.Sectio
 				ap.Expires = g.Expiry
 			}
 		}
-		sec.Notify = tr.b.Playbook.Notify()
+		sec.Notify = tr.b.Playbook.NotifyOn(tr.t.Forge)
 		tr.st.BreakGlassUsed = true
 	}
 	tr.st.Approval = ap

@@ -94,12 +94,11 @@ func (d *decoder) fault(doing string) error {
 }
 
 var (
-	nameRE   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
-	codeRE   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	memberRE = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}(/[A-Za-z0-9._-]{1,100})?$`)
-	// A role's member may name the forge it is on.
-	roleMemberRE = regexp.MustCompile(`^([a-z]{1,20}:)?[A-Za-z0-9._-]{1,100}(/[A-Za-z0-9._-]{1,100})?$`)
-	urlRE        = regexp.MustCompile(`^(https?://[!-~]+)?$`)
+	nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+	codeRE = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	// A member may name the forge it is on.
+	memberRE = regexp.MustCompile(`^([a-z]{1,20}:)?[A-Za-z0-9._-]{1,100}(/[A-Za-z0-9._-]{1,100})?$`)
+	urlRE    = regexp.MustCompile(`^(https?://[!-~]+)?$`)
 )
 
 func (d *decoder) playbook(n node) *Playbook {
@@ -139,7 +138,7 @@ func (d *decoder) roles(p *Playbook, n *node) map[string]bool {
 			d.fail(f.line, path, "a role's name is made of a-z, 0-9 and _")
 		}
 		names[f.name] = true
-		for _, member := range d.texts(&f.value, path, roleMemberRE) {
+		for _, member := range d.texts(&f.value, path, memberRE) {
 			p.members = append(p.members, RoleMember{Role: f.name, Member: member})
 		}
 	}

@@ -75,6 +75,7 @@ outcomes:
 
 func TestRolesOn(t *testing.T) {
 	text := strings.Replace(string(defaultYAML), "controller: []", "controller: [ada, 'github:ada', 'github:ops/sre']", 1)
+	text = strings.Replace(text, "notify: []", "notify: [ops/duty, 'gitea:ada']", 1)
 	p, err := Load(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +87,11 @@ func TestRolesOn(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("RolesOn(%q) = %q, want %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"gitea": "ops/duty ada", "github": "ops/duty", "": "ops/duty"} {
+		if got := strings.Join(p.NotifyOn(name), " "); got != want {
+			t.Errorf("NotifyOn(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

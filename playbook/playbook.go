@@ -154,6 +154,17 @@ func (p *Playbook) Contact() string { return p.contact }
 // Notify gives the accounts or org/team that may be mentioned.
 func (p *Playbook) Notify() []string { return append([]string{}, p.notify...) }
 
+// NotifyOn gives those of Notify that are on one forge, as RolesOn does.
+func (p *Playbook) NotifyOn(forgeName string) []string {
+	out := []string{}
+	for _, member := range p.notify {
+		if rest, here := onForge(member, forgeName); here {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
 // ReferencesURL is what a reference's number is appended to; empty: none.
 func (p *Playbook) ReferencesURL() string { return p.referencesURL }
 
@@ -178,15 +189,21 @@ func (p *Playbook) RoleMembers() []RoleMember { return append([]RoleMember{}, p.
 func (p *Playbook) RolesOn(forgeName string) []RoleMember {
 	out := []RoleMember{}
 	for _, m := range p.members {
-		name, rest, qualified := strings.Cut(m.Member, ":")
-		switch {
-		case !qualified:
-			out = append(out, m)
-		case name == forgeName:
+		if rest, here := onForge(m.Member, forgeName); here {
 			out = append(out, RoleMember{Role: m.Role, Member: rest})
 		}
 	}
 	return out
+}
+
+// onForge takes the forge's name off a member, and reports whether it is that
+// one; a member that names none is on every forge.
+func onForge(member, forgeName string) (rest string, here bool) {
+	name, rest, qualified := strings.Cut(member, ":")
+	if !qualified {
+		return member, true
+	}
+	return rest, name == forgeName
 }
 
 // Outcomes gives the outcomes in canonical spelling, in the file's order.

@@ -137,7 +137,7 @@ func (d *doctor) examine(ctx context.Context) {
 		s.Admin = admin.Admin
 	}
 	running := d.alive(ctx, s)
-	if err := s.checkRoles(book); err != nil {
+	if err := s.checkNames(book); err != nil {
 		d.fail("playbook", "", err.Error(), "Put the forge before each member of a role.")
 	}
 	if d.only == "" && len(s.Forges) > 1 && s.Admin() != "" {

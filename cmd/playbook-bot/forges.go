@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -254,16 +255,23 @@ func (s *settings) apps() []string {
 	return out
 }
 
-// checkRoles holds a playbook's roles to the rule for names, where there are
-// several forges.
-func (s *settings) checkRoles(p *playbook.Playbook) error {
+// checkNames holds a playbook's roles, and whom it notifies, to the rule for
+// names where there are several forges.
+func (s *settings) checkNames(p *playbook.Playbook) error {
 	if len(s.Forges) < 2 || p == nil {
 		return nil
 	}
+	where := map[string]string{}
+	for _, member := range p.Notify() {
+		where[member] = "notify"
+	}
 	for _, m := range p.RoleMembers() {
-		if at, _ := splitForge(m.Member); at == "" {
-			return fmt.Errorf("the playbook's role %s names %s, which may be somebody else on each forge: with several (%s) write %s:%s",
-				m.Role, m.Member, switches(s.Forges), s.Forges[0].name, m.Member)
+		where[m.Member] = "role " + m.Role
+	}
+	for _, member := range slices.Sorted(maps.Keys(where)) {
+		if at, _ := splitForge(member); at == "" {
+			return fmt.Errorf("the playbook's %s names %s, which may be somebody else on each forge: with several (%s) write %s:%s",
+				where[member], member, switches(s.Forges), s.Forges[0].name, member)
 		}
 	}
 	return nil

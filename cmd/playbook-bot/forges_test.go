@@ -312,15 +312,21 @@ func TestDoctorKeepsForgesApart(t *testing.T) {
 	}
 }
 
-func TestRolesNameTheirForge(t *testing.T) {
+// TestPlaybookNamesItsForges: with several, whom a playbook names is on one.
+func TestPlaybookNamesItsForges(t *testing.T) {
 	own, err := os.ReadFile("../../playbook/mcp.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := write(t, "playbook.yaml", strings.Replace(string(own), "controller: []", "controller: [ada]", 1))
-	environ := anotherEnv(map[string]string{"GITEA_URL": "http://127.0.0.1:1", "GITEA_TOKEN": "t", "GITHUB_TOKEN": "t",
-		"REPOSITORIES": "gitea:ops/incidents", "PLAYBOOK_FILE": file, "DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "bot.db")})
-	if code, _, errs := program(environ, "serve"); code != exitFailure || !strings.Contains(errs, "role controller names ada") {
-		t.Errorf("exit %d\n%s", code, errs)
+	for old, c := range map[string]struct{ now, want string }{
+		"controller: []": {"controller: [ada]", "role controller names ada"},
+		"notify: []":     {"notify: [ops/duty]", "notify names ops/duty"},
+	} {
+		text := strings.Replace(string(own), old, c.now, 1)
+		environ := anotherEnv(map[string]string{"GITEA_URL": "http://127.0.0.1:1", "GITEA_TOKEN": "t", "GITHUB_TOKEN": "t",
+			"REPOSITORIES": "gitea:ops/incidents", "PLAYBOOK_FILE": write(t, "playbook.yaml", text), "DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "bot.db")})
+		if code, _, errs := program(environ, "serve"); code != exitFailure || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit %d\n%s", c.now, code, errs)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func (a *app) toolOptions(ctx context.Context) (o mcp.ToolOptions, closing func(
 
 // deskBot is a bot that only has its desk worked at; it is never run.
 func (a *app) deskBot(s *settings, t tracker, p *playbook.Playbook, db store.Store, log *slog.Logger) (*bot.Bot, error) {
-	if err := s.checkRoles(p); err != nil {
+	if err := s.checkNames(p); err != nil {
 		return nil, err
 	}
 	client, err := s.dial(t, nil, nil)

@@ -73,7 +73,7 @@ func (a *app) runServe(ctx context.Context) error {
 	s, err := loadConfig(a.environ, func(err error) { log.Error("a secret file", "error", err) })
 	p, bookErr := a.book()
 	if err == nil && bookErr == nil {
-		err = s.checkRoles(p)
+		err = s.checkNames(p)
 	}
 	if err := errors.Join(err, bookErr); err != nil {
 		return fmt.Errorf("the configuration is not complete:\n%w", err)
