@@ -49,17 +49,17 @@ func (b *bench) countCalls(ctx context.Context) (all []callsOf, err error) {
 	// Older than what the bot would still answer: it is to be read, not to be
 	// caught up with.
 	old := time.Now().AddDate(0, 0, -30)
-	// The first answer of a process asks who is who; it is not counted.
-	if _, err := r.say(ctx, writer, r.forge.ImportIssue(repoName, writer, "", "first", "", old), "/recommend transport_eof"); err != nil {
-		return nil, err
-	}
-	if err := r.watch.quiet(ctx, settled); err != nil {
-		return nil, err
-	}
-	for _, n := range lengths {
+	first := r.forge.ImportIssue(repoName, writer, "", "first", "", old)
+	for i, n := range lengths {
 		b.saying("calls: a thread of %d comments", n)
+		if _, err := r.say(ctx, admin, first, warmUpText(i)); err != nil {
+			return all, err
+		}
+		if err := r.watch.quiet(ctx, settled); err != nil {
+			return all, err
+		}
 		number := r.forge.ImportIssue(repoName, writer, "", fmt.Sprintf("thread of %d", n), "Something is wrong.", old)
-		for i := range n {
+		for i := range n { // nothing in them is for the bot
 			r.forge.ImportComment(repoName, number, writer, "", fmt.Sprintf("Comment %d: nothing new.", i), old)
 		}
 		c, err := threeAnswers(ctx, r.watch, func(text string) (time.Duration, error) { return r.say(ctx, admin, number, text) })
@@ -79,6 +79,11 @@ var theirs = [3]string{
 	"/assess full_mcp_restart target=mcp-search",
 	"/attempt session_reconnect insufficient whoami names the old build\n/restart worker_restart target=mcp-search symptom=stale_capability it names the old build",
 }
+
+// warmUpText is what is said in another thread before answers are counted: the
+// first answer of a process asks who is who, and the first to an account in a
+// minute what it may do. An answer within that minute is what is called warm.
+func warmUpText(i int) string { return fmt.Sprintf("/assess full_mcp_restart target=warm-up-%d", i) }
 
 func threeAnswers(ctx context.Context, w *watch, say func(string) (time.Duration, error)) (c callsOf, err error) {
 	w.taken()

@@ -130,7 +130,7 @@ func (b *bench) debian(ctx context.Context, program string) (*contender, error) 
 // intake starts the bot as it is while its forge is away: it takes deliveries
 // in, each durable before its 202, and its workers wait. So the intake is
 // measured whole and alone.
-func (b *bench) intake(ctx context.Context, name, database string) (*contender, error) {
+func (b *bench) intake(ctx context.Context, name, binary, database string) (*contender, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (b *bench) intake(ctx context.Context, name, database string) (*contender, 
 	}
 	secret := webhook.HookSecret(masterSecret, "gitea", webhook.ScopeRepo, repoID)
 	c, err := b.contend(ctx, name, addr, webhook.HookPath("gitea", webhook.ScopeRepo, repoID), secret, scratch.Spec{
-		Name: "playbook-bot", Path: b.binary, Args: []string{"serve"}, Env: b.dir.Env(
+		Name: "playbook-bot", Path: binary, Args: []string{"serve"}, Env: b.dir.Env(
 			"GITEA_URL=http://"+nobody, "GITEA_TOKEN=0123456789012345678901234567890123456789",
 			"PLAYBOOK_SECRET="+masterSecret, "REPOSITORIES="+repoName, "DATABASE_URL="+database, "LISTEN="+addr,
 			"ADMIN_LISTEN="+profiles, "PPROF=true"),

@@ -125,7 +125,7 @@ func (b *bench) growthIntake(ctx context.Context, rows []grown, urls []string) e
 		}
 	}()
 	for i, url := range urls {
-		c, err := b.intake(ctx, fmt.Sprint(rows[i].events), url)
+		c, err := b.intake(ctx, fmt.Sprint(rows[i].events), b.binary, url)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -98,13 +99,19 @@ func (b *bench) contenders(ctx context.Context) (all []*contender, err error) {
 	if b.webhook != "" {
 		add(b.debian(ctx, b.webhook))
 	}
-	add(b.intake(ctx, "ours, SQLite", b.sqlite("intake")))
-	if b.postgres != nil {
-		url, e := b.postgres.NewDatabase(ctx)
-		if e != nil {
-			return all, errors.Join(err, e)
+	builds := map[string]string{"ours": b.binary}
+	if b.against != "" {
+		builds["earlier"] = b.against
+	}
+	for _, whose := range slices.Sorted(maps.Keys(builds)) {
+		add(b.intake(ctx, whose+", SQLite", builds[whose], b.sqlite("intake-"+whose)))
+		if b.postgres != nil {
+			url, e := b.postgres.NewDatabase(ctx)
+			if e != nil {
+				return all, errors.Join(err, e)
+			}
+			add(b.intake(ctx, whose+", PostgreSQL", builds[whose], url))
 		}
-		add(b.intake(ctx, "ours, PostgreSQL", url))
 	}
 	return all, err
 }

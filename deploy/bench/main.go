@@ -50,6 +50,7 @@ func main() {
 	flag.IntVar(&b.answers, "answers", 60, "answers measured on each side, 10 to 500")
 	flag.IntVar(&b.history, "history", 1_000_000, "events of history at most, 1000 to 2000000")
 	flag.StringVar(&b.profile, "profile", "", "directory for CPU and allocation profiles of the bot under load; none are taken without")
+	flag.StringVar(&b.against, "against", "", "an earlier build of playbook-bot, whose intake is measured in the same turns")
 	flag.Parse()
 	if flag.NArg() > 0 || b.rounds < 1 || b.rounds > 20 || b.round < 100*time.Millisecond || b.round > 10*time.Second ||
 		b.answers < 10 || b.answers > 500 || b.history < 1000 || b.history > 2_000_000 {
@@ -77,6 +78,7 @@ type bench struct {
 	round            time.Duration
 	answers, history int
 	profile          string // directory, "" for none
+	against          string // program, "" for none
 	begun            time.Time
 	say              io.Writer
 
