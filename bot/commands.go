@@ -135,6 +135,10 @@ func (tr *turn) repeat(r *request) {
 	case tr.err != nil:
 	case tr.broken != "":
 		tr.endBroken()
+	case a.Allowed && verdict != verdictApproved && !tr.vouched && !r.Unvouched:
+		// To ask again is to ask: it approves what nothing else would, so it
+		// takes the requester's own word as well.
+		tr.vouch()
 	case a.Code != code || !a.Allowed && verdict == verdictApproved || a.Allowed && verdict != verdictApproved || verdict == verdictExpired:
 		tr.rule(r, a, lk, "")
 	default:
@@ -149,7 +153,7 @@ func (tr *turn) pointer(r *request) {
 		return
 	}
 	r.Pointed = true
-	sec := templates.Section{Kind: templates.KindPointer, Open: r.ID}
+	sec := templates.Section{Kind: templates.KindPointer, Open: r.ID, Post: r.line()}
 	if ap := tr.st.Approval; ap != nil {
 		sec.Until = ap.Expires
 	}

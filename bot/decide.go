@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"playbook-bot/bot/command"
 	"playbook-bot/bot/forge"
 	"playbook-bot/playbook"
 	"playbook-bot/templates"
@@ -72,11 +70,7 @@ func (tr *turn) assessAs(r *request, lk look, fresh bool) (playbook.Assessment, 
 	if r.Unvouched && r.Endorsement == nil && !a.Matrix.Allowed {
 		a.Matrix.Why = "I found this request later, while looking for what I had missed, and cannot tell whether it is its author's own word"
 		a.Reasons[0] = a.Matrix.Why
-		line := restartLine(r.Action, r.Target)
-		if r.BreakGlass {
-			line = strings.Replace(line, "/restart", "/break-glass", 1) + " " + command.UrgentReason
-		}
-		a.Missing = append([]playbook.Missing{{What: "vouch", Who: "its author", Text: "post it again, in a new comment", Post: line}}, a.Missing...)
+		a.Missing = append([]playbook.Missing{{What: "vouch", Who: "its author", Text: "post it again, in a new comment", Post: r.line()}}, a.Missing...)
 	}
 	return a, lk
 }

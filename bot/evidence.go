@@ -52,6 +52,8 @@ func (tr *turn) changed(ctx context.Context, logChanged, own bool) {
 		tr.endBroken()
 	case tr.st.Approval != nil && (logChanged || lost != ""):
 		tr.reconsider(r, lost)
+	case lost != "" && tr.st.Approval == nil && r.Verdict == verdictApproved:
+		tr.takeBack(r, lost)
 	case logChanged && !tr.judged() && tr.isEvidence():
 		tr.evidence(r, own)
 	}
@@ -111,6 +113,26 @@ func (tr *turn) reconsider(r *request, lost string) {
 		return
 	}
 	tr.revokeBy(r, a, lk, tr.because(lost, a))
+}
+
+// takeBack takes a go-ahead back that rested on an endorsement. Rungs without
+// a gate have no approval, but verdict and label, which people go by.
+func (tr *turn) takeBack(r *request, lost string) {
+	a, lk := tr.assess(r, true)
+	if tr.err != nil || a.Allowed || a.Code == playbook.CodeStandingUnknown && tr.holdOn(lk) {
+		return
+	}
+	at := r.DecidedAt
+	r.refuse(a.Code, tr.now)
+	r.DecidedAt = tr.now
+	r.Flips++
+	tr.observe = append(tr.observe, Observation{What: "revoked"})
+	tr.err = tr.audit(AuditEntry{What: "revoked", Request: r.ID, Action: r.Action, Target: r.Target, Note: lost,
+		Actor: tr.ev.Sender.Login, ActorID: tr.ev.Sender.ID})
+	if tr.err == nil {
+		sec := templates.Section{Kind: templates.KindRevoked, Because: lost, ApprovedAt: at, Reason: r.Reason}
+		tr.publish(r, a, lk.Standing, sec, flipKey(r.ID, r.Flips))
+	}
 }
 
 // because says in one clause what brought a revocation about.
@@ -181,7 +203,7 @@ func (tr *turn) evidence(r *request, own bool) {
 	if r.MustAsk {
 		if !tr.mute() {
 			tr.add(templates.Section{Kind: templates.KindRecorded, Taken: tr.taken(), Open: r.ID, Notes: tr.read.Notes,
-				Post: restartLine(r.Action, r.Target)})
+				Post: r.line()})
 		}
 		return
 	}
@@ -199,7 +221,7 @@ func (tr *turn) evidence(r *request, own bool) {
 	}
 	if !own || !may {
 		if !tr.mute() {
-			sec := templates.Section{Kind: templates.KindWouldAllow, Taken: tr.taken(), Open: r.ID, Post: restartLine(r.Action, r.Target)}
+			sec := templates.Section{Kind: templates.KindWouldAllow, Taken: tr.taken(), Open: r.ID, Post: r.line()}
 			tr.fill(&sec, a)
 			tr.add(sec)
 		}

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +59,7 @@ func (s *session) expire(ctx context.Context) error {
 			return err
 		}
 		a, lk := tr.assess(r, false)
-		sec := templates.Section{Kind: templates.KindExpired, ApprovedAt: ap.At, OutcomeMissing: true, Open: r.ID}
+		sec := templates.Section{Kind: templates.KindExpired, ApprovedAt: ap.At, OutcomeMissing: true, Open: r.ID, Post: r.line()}
 		tr.publish(r, a, lk.Standing, sec, expiredKey(ap.ID))
 		if n := len(tr.extra); n > 0 {
 			tr.extra[n-1].a.Decision.Verdict = verdictExpired
@@ -167,6 +168,10 @@ func (s *session) repost(a store.Answer) {
 	if at := markerLine.FindStringIndex(body); at != nil {
 		body = body[:at[0]]
 	}
+	// It stands below all that was said since: a revoked approval must not
+	// read as one just given.
+	body = fmt.Sprintf("♻️ Posted again: somebody deleted this answer of %s. What was said after it holds, whatever it says.\n\n%s",
+		a.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), body)
 	m := marker{Key: restoredKey(a.Key), Chain: s.st.Audit.Chain, Seq: s.st.Audit.Seq, Hash: s.st.Audit.Hash}
 	s.change.Answers = append(s.change.Answers, store.Answer{Key: m.Key, Body: sign(s.b.Secrets()[0], s.place(), m, body),
 		Trigger: a.Trigger, Status: store.AnswerPending})

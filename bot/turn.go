@@ -354,21 +354,44 @@ func (tr *turn) formEdited(ctx context.Context, own bool) {
 		tr.extra = append(tr.extra, keyed{"ended:" + old.ID, 0, templates.Answer{Sections: []templates.Section{{
 			Kind: templates.KindNotice, Title: "🛑 Request " + old.ID + " is over: its form was changed by somebody else",
 			Text: "Nothing was opened in its place. Who still needs it asks again in a new comment.",
-			Post: restartLine(old.Action, old.Target)}}}})
+			Post: old.line()}}}})
 	}
 	tr.changed(ctx, true, false)
 }
 
-func restartLine(action, target string) string {
-	line := "/restart " + action
-	if target != "" {
-		line += " target=" + quoteTarget(target)
+// line is the command that asks for just this again: anything else would be
+// another request, without the endorsement this one has.
+func (r *request) line() string {
+	line := "/restart " + r.Action
+	if r.BreakGlass {
+		line = "/break-glass " + r.Action
 	}
-	return line
+	if r.Target != "" {
+		line += " target=" + quoteTarget(r.Target)
+	}
+	if !r.BreakGlass {
+		return line
+	}
+	reason := strings.Join(strings.Fields(r.Reason), " ")
+	switch first := strings.ToLower(reason); {
+	case reason == "": // lost with the database
+		reason = command.UrgentReason
+	case strings.HasPrefix(first, "target"):
+		reason = "(" + reason + ")" // or it might be read as the option
+	}
+	if cut := []rune(reason); len(cut) > maxAskedReason {
+		reason = string(cut[:maxAskedReason-1]) + "…"
+	}
+	return line + " " + reason
 }
 
+// maxAskedReason is how much of a reason, in characters, a line to paste
+// repeats.
+const maxAskedReason = 300
+
 func quoteTarget(t string) string {
-	if strings.ContainsAny(t, " \t") {
+	t = strings.ReplaceAll(t, `"`, "")
+	if strings.ContainsAny(t, " \t'“”‘’") {
 		return `"` + t + `"`
 	}
 	return t

@@ -1,0 +1,92 @@
+package bot_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestARestoredApprovalIsNoNewOne: whoever deletes an approval that was revoked
+// since gets it posted again, below the revocation; it must not read as if the
+// bot had just approved.
+func TestARestoredApprovalIsNoNewOne(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.excused = true
+		n := w.opens("adam", "/attempt client_reconnect failed\n\n/restart full_mcp_restart")
+		w.says("adam", n, "/withdraw")
+		w.deletes("wren", w.answers(n)[0].ID)
+		heads := w.heads(n)
+		last := heads[len(heads)-1]
+		if strings.Contains(last, "Approved") || !strings.Contains(last, "again") {
+			t.Errorf("the last comment begins %q", last)
+		}
+		all := w.answers(n)
+		if body := all[len(all)-1].Body; !strings.Contains(body, "### ✅ Approved") {
+			t.Errorf("the answer itself is not there:\n%s", body)
+		}
+	})
+}
+
+// TestAnUnvouchedRepeatApprovesNothing: asking again approves what was refused
+// or is over, so it needs its author's word as the first time did.
+func TestAnUnvouchedRepeatApprovesNothing(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := w.opens("adam", "/restart full_mcp_restart")
+		w.says("rhea", n, "/attempt client_reconnect failed")
+		w.forge.Hold(true)
+		id := w.posts("adam", n, "looking")
+		w.must(w.forge.EditComment("wren", id, "/restart full_mcp_restart"))
+		w.forge.Take()
+		w.forge.Hold(false)
+		pass(time.Minute)
+		w.sweep()
+		if w.approvalStands(n, fmt.Sprintf("%d/1", n)) {
+			t.Errorf("a writer asked in an administrator's name:\n%s", strings.Join(w.heads(n), "\n"))
+		}
+		w.says("adam", n, "/restart full_mcp_restart")
+		if !w.approvalStands(n, fmt.Sprintf("%d/1", n)) {
+			t.Errorf("the administrator's own word approves nothing:\n%s", strings.Join(w.heads(n), "\n"))
+		}
+	})
+}
+
+// TestAskingAgainAsksTheSame: the line to paste for a break-glass request keeps
+// it one; a plain /restart would be another request, without its endorsement.
+func TestAskingAgainAsksTheSame(t *testing.T) {
+	const urgent = "/break-glass full_mcp_restart payments down"
+	inBubble(t, func(w *world) {
+		n := w.opens("adam", urgent)
+		w.says("rhea", n, "/attempt client_reconnect failed")
+		all := w.answers(n)
+		if body := all[len(all)-1].Body; !strings.Contains(body, "Would now be allowed") || !strings.Contains(body, urgent) {
+			t.Errorf("the line to paste is not %q:\n%s", urgent, body)
+		}
+		w.says("adam", n, urgent)
+		pass(61 * time.Minute)
+		w.settle()
+		w.says("adam", n, "/attempt capability_refresh failed")
+		for _, c := range w.answers(n)[len(all)+1:] {
+			if !strings.Contains(c.Body, urgent) {
+				t.Errorf("the line to paste is not %q:\n%s", urgent, c.Body)
+			}
+		}
+	})
+}
+
+// TestWithoutItsEndorsementNoGoAheadStands: rungs without a gate have no
+// approval to revoke, but a verdict and a label, which follow the record too.
+func TestWithoutItsEndorsementNoGoAheadStands(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := w.opens("rhea", "/restart worker_restart")
+		id := w.says("wren", n, fmt.Sprintf("/endorse %d/1", n))
+		if got := w.state(n).verdict(); got != "approved" {
+			t.Fatalf("verdict %q", got)
+		}
+		w.wantHeads(n, refused, goAhead)
+		w.deletes("wren", id)
+		if got := w.state(n).verdict(); got != "refused" {
+			t.Errorf("the endorsement is gone and the verdict is %q:\n%s", got, strings.Join(w.heads(n), "\n"))
+		}
+	})
+}
