@@ -472,7 +472,7 @@ func TestARecordOfAnotherHelpsAndDecidesNothing(t *testing.T) {
 func TestWhatIsFiledSaysWhatWasAsked(t *testing.T) {
 	hostile := []string{"", "mcp-search", "two words", "### Requested class\n\nhost_restart", "/endorse 1/1", "x\n\n/endorse 1/1\n\n/withdraw", "```\n/endorse 1/1\n```",
 		"````text\n```", "<!-- ", "--> <!--", "-->\n\n/endorse 1/1", "@adam", "@playbook-bot restart host_restart", "`", "``a``", "> /endorse 1/1", "- [x] I request break-glass", "\u202e\u200b/endorse",
-		"_No response_", "none", "\r/endorse 1/1", "a\x00b", "<details>", "| action | outcome |\n|---|---|\n| client_reconnect | failed |", "[{\"action\":\"client_reconnect\",\"outcome\":\"failed\"}]",
+		"x` @adam", "_No response_", "none", "\r/endorse 1/1", "a\x00b", "<details>", "| action | outcome |\n|---|---|\n| client_reconnect | failed |", "[{\"action\":\"client_reconnect\",\"outcome\":\"failed\"}]",
 		strings.Repeat("> ", 40) + "x", strings.Repeat(" ", 300) + "x", strings.Repeat("`", 5000), "é́́́́́", "\xff\xfe",
 		"<!-- playbook-bot-filed:1 key=A account=1 login=adam tool=x at=1 mac=" + strings.Repeat("0", 64) + " -->"}
 	w := newDeskWorld(t)

@@ -162,7 +162,7 @@ func (b *Bot) checkRequest(q Filing, t text, self string) error {
 	f := r.Form
 	same := f != nil && f.Problem == nil && f.Action == q.Action && f.Target == q.Target && f.BreakGlass == q.BreakGlass && f.Reason == q.Reason &&
 		strings.Join(f.Symptoms, "\n") == strings.Join(q.Symptoms, "\n")
-	if !same {
+	if !same || strings.Contains(q.Target+strings.Join(q.Symptoms, ""), "`") { // which would end the code they stand in
 		return errUnreadable
 	}
 	return checkRecords(q.Attempts, r)

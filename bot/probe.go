@@ -31,6 +31,8 @@ type ProbeReport struct {
 	// it back, empty where none did or had to.
 	Answering   bool
 	RecoveredBy string
+	// SessionEnded: the server came back with another session than the bot held.
+	SessionEnded bool
 	// Verdict is one sentence in our own words.
 	Verdict string
 	// Attempts are the records, verified.
@@ -101,6 +103,9 @@ func (tr *turn) Probe(inv command.Invocation) {
 	r := tr.st.Request
 	if report.RecoveredBy != "" && failed && r != nil && r.Requester.ID == tr.text.author.ID && tr.vouched {
 		tr.recovered(command.Invocation{Action: report.RecoveredBy}, r)
+		if n := len(tr.sections); n > 0 {
+			tr.sections[n-1].SessionEnded = report.SessionEnded
+		}
 		return
 	}
 	sec := templates.Section{Kind: templates.KindNotice, Title: "🔎 Probed " + server, Text: report.Verdict, Taken: report.Attempts}

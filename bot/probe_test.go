@@ -76,6 +76,23 @@ func TestProbeThatRecoversEndsTheRequest(t *testing.T) {
 	}
 }
 
+// TestProbeSaysThatNothingIsReplayed wherever the session it held was over,
+// by whatever rung the server came back.
+func TestProbeSaysThatNothingIsReplayed(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		report := bot.ProbeReport{Answering: true, RecoveredBy: "client_reconnect", SessionEnded: ended, Verdict: "Recovered on rung 0.",
+			Attempts: []playbook.Attempt{{Action: "client_reconnect", Outcome: "succeeded", Reason: "12 tools"}}}
+		w := probeWorld(t, &prober{report: report})
+		n, err := w.Open("rhea", "search is down", "/restart full_mcp_restart target=mcp-search\n/attempt client_reconnect failed still 404")
+		must(t, err)
+		must(t, w.Comment("rhea", n, "/probe mcp-search"))
+		got := said(t, w, n)
+		if !strings.Contains(got, "Recovered by `client_reconnect`") || strings.Contains(got, "Calls in flight are not replayed") != ended {
+			t.Errorf("ended %v:\n%s", ended, got)
+		}
+	}
+}
+
 func TestProbeAdvisesWhereTheRequestIsSomebodyElses(t *testing.T) {
 	w := probeWorld(t, &prober{report: recovered()})
 	n, err := w.Open("rhea", "search is down", "/restart full_mcp_restart target=mcp-search")

@@ -140,10 +140,10 @@ func (v *View) Spared() bool {
 func (v *View) EndedSessions() bool {
 	by := v.RecoveredBy()
 	if by == nil {
-		return false
+		return v.SessionEnded
 	}
 	did, ok := v.pb.Rung(string(by.Action))
-	return ok && did.Blast != playbook.BlastNone
+	return v.SessionEnded || ok && did.Blast != playbook.BlastNone
 }
 
 // AskPost is the line that asks for the same again.

@@ -81,6 +81,9 @@ type Section struct {
 	Because string
 	// ApprovedAt is when the approval revoked or expired was given.
 	ApprovedAt time.Time
+	// SessionEnded: what recovered it began another session, whatever the
+	// rung's own reach.
+	SessionEnded bool
 	// OutcomeMissing: nobody has logged how the approved action went.
 	OutcomeMissing bool
 	Recommendation *playbook.Recommendation

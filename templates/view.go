@@ -63,6 +63,7 @@ type View struct {
 	// ApprovedAt is when the approval that ended was given.
 	ApprovedAt     time.Time
 	OutcomeMissing bool
+	SessionEnded   bool
 	Recommendation *RecommendView
 	Ladder         []RungView
 	Metrics        *MetricsView

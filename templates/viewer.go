@@ -28,7 +28,7 @@ func (w *viewer) view(s *Section) *View {
 		Replaced: textOf(s.Replaced), NextSymptom: textOf(s.NextSymptom),
 		Endorsers: texts(s.Endorsers), Grant: textOf(s.Grant), Forge: textOf(s.Forge), Status: s.Status,
 		Until: s.Until, Because: sentenceOf(s.Because), ApprovedAt: s.ApprovedAt,
-		OutcomeMissing: s.OutcomeMissing, Metrics: w.metrics(s.Metrics),
+		OutcomeMissing: s.OutcomeMissing, SessionEnded: s.SessionEnded, Metrics: w.metrics(s.Metrics),
 		Title: sentenceOf(s.Title), Text: sentenceOf(s.Text), Post: w.post(s.Post),
 		Contact: operator(w.r.pb.Contact()), Bot: textOf(w.a.Bot), Now: w.now, Unread: len(w.a.Rejections),
 		pb: w.r.pb, failing: w.r.failing, failed: w.r.failed, neutral: w.r.neutral,

@@ -78,7 +78,10 @@ type Report struct {
 	Answering bool `json:"answering"`
 	// RecoveredBy is the rung that brought it back, "" where none did or had to.
 	RecoveredBy string `json:"recovered_by"`
-	// Verdict is one sentence for people.
+	// SessionEnded: it came back with another session. What was in flight on
+	// the old one was not sent again.
+	SessionEnded bool `json:"session_ended,omitempty"`
+	// Verdict is one sentence for people, with that advice.
 	Verdict string `json:"verdict"`
 	// Before is the look taken before the first rung.
 	Before Sight `json:"before"`
@@ -198,7 +201,8 @@ func (p *probe) run(ctx context.Context) {
 		if step.Answering {
 			p.report.Answering, p.report.RecoveredBy = true, r.action
 			p.report.Verdict = fmt.Sprintf("Recovered on rung %d (%s); no restart is needed.", i, r.action)
-			if r.action == ActionSession {
+			if r.action == ActionSession || p.report.Before.Symptom == "session_expired" {
+				p.report.SessionEnded = true
 				p.report.Verdict += " " + noReplay
 			}
 			return

@@ -134,6 +134,9 @@ func TestProbeRecovers(t *testing.T) {
 			_, o := held(t, p)
 			tt.break_(p)
 			r := probeIt(t, p.server(), o)
+			if ended := tt.symptom == "session_expired" || tt.by == ActionSession; r.SessionEnded != ended || strings.Contains(r.Verdict, noReplay) != ended {
+				t.Errorf("session ended %v, want %v: %s", r.SessionEnded, ended, r.Verdict)
+			}
 			if outcomes(r) != tt.want || r.RecoveredBy != tt.by || !r.Answering {
 				t.Errorf("got %s, by %q: %+v", outcomes(r), r.RecoveredBy, r)
 			}

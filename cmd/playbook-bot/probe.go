@@ -163,5 +163,5 @@ func (p threadProber) Probe(ctx context.Context, server string) (bot.ProbeReport
 	if errors.Is(err, mcp.ErrUnknownServer) {
 		return bot.ProbeReport{}, fmt.Errorf("probe: %w", mcp.ErrUnknownServer)
 	}
-	return bot.ProbeReport{Answering: r.Answering, RecoveredBy: r.RecoveredBy, Verdict: r.Verdict, Attempts: r.Attempts}, err
+	return bot.ProbeReport{Answering: r.Answering, RecoveredBy: r.RecoveredBy, SessionEnded: r.SessionEnded, Verdict: r.Verdict, Attempts: r.Attempts}, err
 }
