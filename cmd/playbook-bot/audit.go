@@ -141,7 +141,8 @@ func (f auditFlags) threads(ctx context.Context, db store.Store) ([]store.Thread
 	var out []store.ThreadRef
 	for _, t := range all {
 		at, name := splitForge(f.thread)
-		if strings.EqualFold(threadName(t), name) && (at == "" || at == t.Forge) {
+		bare := fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Number)
+		if strings.EqualFold(bare, name) && (at == "" || at == t.Forge) {
 			out = append(out, t)
 		}
 	}

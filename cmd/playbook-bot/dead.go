@@ -149,8 +149,11 @@ func (a *app) resend(ctx context.Context, items []deadItem, ids []string) error 
 // threadName is owner/repo#41. A repository never seen by name has its number.
 func threadName(t store.ThreadRef) string {
 	name := t.Repo.FullName()
-	if strings.Trim(name, "/") == "" {
+	switch {
+	case strings.Trim(name, "/") == "":
 		name = fmt.Sprintf("%s repository %d", t.Forge, t.Repo.ID)
+	case t.Forge != "gitea": // whose threads go by their bare names
+		name = t.Forge + ":" + name
 	}
 	return fmt.Sprintf("%s#%d", name, t.Number)
 }

@@ -182,6 +182,25 @@ func TestServeSeveralForges(t *testing.T) {
 	}
 }
 
+// TestAForgeThatIsDownKeepsNoOtherWaiting: what is asked on the others is
+// answered.
+func TestAForgeThatIsDownKeepsNoOtherWaiting(t *testing.T) {
+	g := newFakeGitea(t)
+	environ := serveEnv(g, t.TempDir())
+	environ["REPOSITORIES"] = "gitea:ops/incidents,forgejo:ops/incidents"
+	environ["FORGEJO_URL"], environ["FORGEJO_TOKEN"] = "http://127.0.0.1:1", "t"
+	s := startServe(t, environ)
+	g.AddRepoHook("ops/incidents", webhook.HookSecret(planted, "gitea", webhook.ScopeRepo, g.Repo("ops/incidents").ID))
+	g.SetSink(forgetest.URLSink(http.DefaultClient, s.url))
+	if _, err := g.OpenIssue("ada", "ops/incidents", "search is down", "/restart client_reconnect"); err != nil {
+		t.Fatal(err)
+	}
+	g.waitForAnswer(t)
+	if status, body := get(t, s.url+"/readyz"); status != http.StatusServiceUnavailable || body != "waiting for forgejo\n" {
+		t.Errorf("/readyz: %d %q", status, body)
+	}
+}
+
 // TestServeAsAnApp: a GitHub App hears of all its repositories by one hook.
 func TestServeAsAnApp(t *testing.T) {
 	key, text := newKey(t)
