@@ -90,3 +90,21 @@ func TestWithoutItsEndorsementNoGoAheadStands(t *testing.T) {
 		}
 	})
 }
+
+// TestARepostedDecisionIsNoLaterOne: a decision that was deleted and posted
+// again stands at the end of the thread, and is no newer for that when the
+// thread is read anew.
+func TestARepostedDecisionIsNoLaterOne(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.excused = true
+		n := w.opens("rhea", "/restart full_mcp_restart")
+		w.says("adam", n, fmt.Sprintf("/endorse %d/1", n))
+		w.says("rhea", n, "/withdraw")
+		w.deletes("wren", w.answers(n)[1].ID)
+		w.loseDatabase()
+		w.says("wren", n, "/attempt client_reconnect failed")
+		if st := w.state(n); st.Request != nil {
+			t.Errorf("request %s, which was withdrawn, is open again", st.Request.ID)
+		}
+	})
+}

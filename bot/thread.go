@@ -182,6 +182,7 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 		}
 	}
 	var last *marker
+	var told []toldDecision
 	for _, t := range texts {
 		if t.author.ID != s.self.ID {
 			continue
@@ -196,13 +197,14 @@ func (s *session) restore(issue text, texts []text) (answered map[forge.Object]b
 		}
 		s.restoreAnswer(m, t)
 		if d := decisionIn(t.body); d != nil {
-			s.restoreRequest(*d, authors, t)
+			told = append(told, toldDecision{*d, t, m.Key})
 			s.attested = append(s.attested, d.Counted...)
 			for o, records := range verifiedIn(*d, s.t.Number) {
 				s.verified = verifiedOnce(s.verified, o, records)
 			}
 		}
 	}
+	s.restoreRequests(told, authors)
 	if last == nil && s.t.AuditChain == 0 {
 		return answered, nil
 	}
@@ -258,7 +260,28 @@ func decisionIn(body string) *playbook.Decision {
 	return &d
 }
 
-// restoreRequest follows the decisions in their order.
+// toldDecision is a decision with the comment of ours that tells it.
+type toldDecision struct {
+	playbook.Decision
+	in  text
+	key string
+}
+
+// restoreRequests follows the decisions in the order in which they were made,
+// which need not be that of the thread: whoever deletes one has it posted again
+// at the end, and whoever edits one into a copy of another has it elsewhere.
+func (s *session) restoreRequests(told []toldDecision, authors map[int64]forge.Account) {
+	slices.SortStableFunc(told, func(a, b toldDecision) int { return a.DecidedAt.Compare(b.DecidedAt) })
+	for _, d := range told {
+		if strings.HasPrefix(d.key, restoredPrefix) {
+			// It stands where it was posted again, and tells of what was before.
+			d.in.ID, d.in.created = d.AnswersComment, d.DecidedAt
+		}
+		s.restoreRequest(d.Decision, authors, d.in)
+	}
+}
+
+// restoreRequest follows one decision.
 func (s *session) restoreRequest(d playbook.Decision, authors map[int64]forge.Account, t text) {
 	var number int
 	if _, n, ok := strings.Cut(d.Request, "/"); !ok {
