@@ -4,7 +4,10 @@ module playbook-bot/deploy/sandbox
 
 go 1.26.0
 
-require code.gitea.io/sdk/gitea v0.25.1
+require (
+	code.gitea.io/sdk/gitea v0.25.1
+	github.com/modelcontextprotocol/go-sdk v1.8.0
+)
 
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
@@ -16,7 +19,6 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mfridman/interpolate v0.2.0 // indirect
-	github.com/modelcontextprotocol/go-sdk v1.8.0 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/pressly/goose/v3 v3.30.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
