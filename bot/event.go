@@ -246,6 +246,10 @@ func (s *session) deleted(ctx context.Context, ev store.Event) error {
 	// A hint, not proof: whoever can sign for the repository could say so of
 	// a comment that still stands.
 	if _, err := s.fetch(ctx, ev.Object); err == nil {
+		if ev.Action == forge.ActionEdited {
+			// It was not there a moment ago: the edit is still to be read.
+			return &waitError{d: time.Second}
+		}
 		s.finish(ev, "it still stands")
 		return s.commit(ctx)
 	} else if !gone(err) {

@@ -81,8 +81,11 @@ func (s *session) readHere(texts []text, answered, waiting map[forge.Object]bool
 // deletion told of would have.
 func (s *session) restoreBasis(texts []text) {
 	r := s.st.Request
-	if r == nil || r.Requester.ID == 0 {
-		return // the answer that names its text is gone itself
+	if r == nil {
+		return
+	}
+	if r.Requester.ID == 0 {
+		s.restoreTrigger(r, texts)
 	}
 	var asked, endorsed bool
 	for _, t := range texts {
@@ -103,4 +106,18 @@ func (s *session) restoreBasis(texts []text) {
 		s.st.end(stateWithdrawn)
 	}
 	s.broken = ""
+}
+
+// restoreTrigger looks for the text that asked where the answer to it is gone,
+// so that an answer to another's text is the first to speak of the request.
+func (s *session) restoreTrigger(r *request, texts []text) {
+	if !slices.ContainsFunc(texts, func(t text) bool { return t.Object == r.Trigger }) {
+		return // answered, and deleted since
+	}
+	for _, t := range texts {
+		if strings.EqualFold(t.author.Login, r.Requester.Login) && t.rights() && stillAsks(s.read(t, t.created), *r) {
+			r.Trigger, r.Requester, r.Form = t.Object, t.author, t.Kind == forge.ObjectIssue
+			return
+		}
+	}
 }
