@@ -348,23 +348,26 @@ type crash struct{ point string }
 func (w *world) crashes() {
 	w.t.Helper()
 	w.forge.Settle()
-	died := func() (died bool) {
-		defer func() {
-			if p := recover(); p != nil {
-				if _, ok := p.(crash); !ok {
-					panic(p)
-				}
-				died = true
-			}
-		}()
-		w.must(w.bot.Drain(context.Background()))
-		return false
-	}()
-	if !died {
+	if !w.dies() {
 		w.t.Fatalf("the process never came by %q", w.crash)
 	}
 	w.crash = ""
 	w.restart()
+}
+
+// dies works until the bot dies, or has nothing left to do.
+func (w *world) dies() (died bool) {
+	w.t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(crash); !ok {
+				panic(p)
+			}
+			died = true
+		}
+	}()
+	w.must(w.bot.Drain(context.Background()))
+	return false
 }
 
 // replica is a second bot on the same database.

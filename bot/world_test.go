@@ -51,6 +51,11 @@ type world struct {
 	ledger *countingLedger
 	bot    *bot.Bot
 	intake http.Handler
+	// then happens when the bot comes by the boundary at; see during.
+	at   string
+	then func()
+	// faults are those ordered by a random history.
+	faults []*forgetest.Order
 	// crash is the boundary at which the process dies; see crashAt.
 	crash string
 	// noTotals: listings do not say how much there is.
@@ -186,6 +191,10 @@ func (w *world) restart() {
 			w.seen[o.What]++
 		}
 		c.Fail = func(point string) {
+			if then := w.then; then != nil && point == w.at {
+				w.then = nil
+				then()
+			}
 			if point != "" && point == w.crash {
 				panic(crash{point})
 			}
@@ -373,8 +382,12 @@ type snapshot struct {
 	Request *struct {
 		ID, Action, Target, Verdict, Code string
 		Requester                         forge.Account
-		Endorsement                       *struct{ By forge.Account }
-		MustAsk                           bool `json:"must_ask"`
+		Trigger                           forge.Object
+		Endorsement                       *struct {
+			By      forge.Account
+			Comment forge.Object
+		}
+		MustAsk bool `json:"must_ask"`
 	}
 	Approval *struct {
 		ID      string
