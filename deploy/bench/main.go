@@ -46,8 +46,8 @@ func main() {
 	b := &bench{begun: time.Now(), say: os.Stderr}
 	only := flag.String("only", "intake,calls,answers,growth", "what to measure, a comma list")
 	flag.IntVar(&b.rounds, "rounds", 3, "rounds of load for each receiver and number of connections, 1 to 20")
-	flag.DurationVar(&b.round, "round", 800*time.Millisecond, "length of a round, 100ms to 10s")
-	flag.IntVar(&b.answers, "answers", 60, "answers measured on each side, 10 to 500")
+	flag.DurationVar(&b.round, "round", 700*time.Millisecond, "length of a round, 100ms to 10s")
+	flag.IntVar(&b.answers, "answers", 50, "answers measured on each side, 10 to 500")
 	flag.IntVar(&b.history, "history", 1_000_000, "events of history at most, 1000 to 2000000")
 	flag.StringVar(&b.profile, "profile", "", "directory for CPU and allocation profiles of the bot under load; none are taken without")
 	flag.StringVar(&b.against, "against", "", "an earlier build of playbook-bot, whose intake is measured in the same turns")

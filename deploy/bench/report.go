@@ -41,7 +41,7 @@ func (r *report) print(out io.Writer) {
 	if r.answers != nil {
 		r.printAnswers(out)
 	}
-	if len(r.calls) > 0 {
+	if len(r.calls) > 0 || r.answers != nil {
 		r.printCalls(out)
 	}
 	if r.growth != nil {
