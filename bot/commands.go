@@ -346,6 +346,11 @@ func (tr *turn) Endorse(inv command.Invocation) {
 		// The endorser's own standing does not suffice, or cannot be read: the
 		// request stays as it was, and the answer says whose it is about.
 		r.Endorsement = before
+		if before != nil && tr.objects[before.Comment] != nil && tr.objects[before.Comment].dirty {
+			// This very turn found its comment changed or gone, and held that
+			// against the new one only.
+			r.Endorsement = nil
+		}
 		kind, reaction := templates.KindRefused, forge.ReactionRefused
 		if a.Code == playbook.CodeStandingUnknown {
 			kind, reaction = templates.KindUndecided, forge.ReactionConfused
@@ -470,6 +475,7 @@ func (tr *turn) clearContamination(inv command.Invocation) {
 		return
 	}
 	tr.st.ClearedComment = max(tr.order(tr.text.Object), tr.st.ClearedComment)
+	tr.st.ClearedAt = later(tr.text.created, tr.st.ClearedAt)
 	tr.reaction, tr.logSaid = forge.ReactionApproved, true
 	tr.add(templates.Section{Kind: templates.KindCleared, Reason: inv.Reason})
 	tr.err = tr.audit(AuditEntry{What: "cleared", Actor: tr.text.author.Login, ActorID: tr.text.author.ID, Stand: &lk.Standing})

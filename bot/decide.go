@@ -269,11 +269,14 @@ func (tr *turn) approve(r *request, a playbook.Assessment, sec *templates.Sectio
 		ap.By, ap.Endorser = r.Endorsement.By, r.Endorsement.By.Login
 	}
 	if a.BreakGlass.Used {
-		if g, ok := tr.grant(r); ok {
-			ap.Grant, sec.Grant = g.Text, g.Text
-			if !g.Expiry.IsZero() && g.Expiry.Before(ap.Expires) {
-				ap.Expires = g.Expiry
-			}
+		g, ok := tr.grant(r)
+		if !ok { // the operator took it back between two looks
+			tr.err = &waitError{d: time.Second}
+			return
+		}
+		ap.Grant, sec.Grant = g.Text, g.Text
+		if !g.Expiry.IsZero() && g.Expiry.Before(ap.Expires) {
+			ap.Expires = g.Expiry
 		}
 		sec.Notify = tr.b.Playbook.NotifyOn(tr.t.Forge)
 		tr.st.BreakGlassUsed = true

@@ -185,7 +185,7 @@ func TestRestoredOnce(t *testing.T) {
 				w.edits("wren", first.ID, strings.Replace(first.Body, "Refused", "Approved", 1))
 				w.wantHeads(n, refused, "### 🪜")
 				w.deletes("wren", second.ID)
-				w.wantHeads(n, refused, "### 🪜")
+				w.wantHeads(n, refused, "♻️ Posted again")
 				again := w.answers(n)[1]
 				w.deletes("wren", again.ID)
 				w.wantHeads(n, refused)

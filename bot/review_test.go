@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"playbook-bot/bot/golden"
 )
 
 // TestARestoredApprovalIsNoNewOne: whoever deletes an approval that was revoked
@@ -105,6 +107,62 @@ func TestARepostedDecisionIsNoLaterOne(t *testing.T) {
 		w.says("wren", n, "/attempt client_reconnect failed")
 		if st := w.state(n); st.Request != nil {
 			t.Errorf("request %s, which was withdrawn, is open again", st.Request.ID)
+		}
+	})
+}
+
+// TestAnAnswerApprovesNothingThatIsOver: of a request that a later line of the
+// same comment ended no approval is shown.
+func TestAnAnswerApprovesNothingThatIsOver(t *testing.T) {
+	for _, then := range []string{"/restart host_restart", "/withdraw", "/resolved client_reconnect"} {
+		inBubble(t, func(w *world) {
+			n := w.opens("adam", "/attempt client_reconnect failed\n\n/restart rolling_mcp_restart")
+			w.wantHeads(n, approved)
+			m := w.opens("adam", "/attempt client_reconnect failed\n/restart rolling_mcp_restart\n"+then)
+			for _, c := range w.answers(m) {
+				if strings.Contains(c.Body, approved) {
+					t.Errorf("%s: the answer still says\n%s", then, c.Body)
+				}
+			}
+		})
+	}
+}
+
+// TestAKillAfterTheMarkWasLiftedMarksAgain: an administrator lifts what was
+// recorded until then, not what is written into an older text later.
+func TestAKillAfterTheMarkWasLiftedMarksAgain(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := w.opens("adam", "/attempt client_reconnect failed ran pkill -f mcp")
+		id := w.says("wren", n, "/attempt session_reconnect failed")
+		w.says("adam", n, "/playbook clear-contamination a test host")
+		marked := func() bool { return strings.Contains(fmt.Sprint(w.forge.Labels(repoName, n)), "contaminated") }
+		if marked() {
+			t.Fatal("the mark was not lifted")
+		}
+		w.edits("wren", id, "/attempt session_reconnect failed ran pkill -f mcp")
+		if !marked() {
+			t.Error("a kill recorded since the mark was lifted leaves none")
+		}
+	})
+}
+
+// TestAnEndorsementTakenBackStaysSo: a second endorser, who turns out to have
+// lost the standing, does not bring back an endorsement that the same look at
+// the thread found gone.
+func TestAnEndorsementTakenBackStaysSo(t *testing.T) {
+	inBubbleWith(t, worldOptions{people: append([]golden.Person{{Login: "ada", Permission: "admin"}, {Login: "ravi", Permission: "read"}}, people...)}, func(w *world) {
+		n := w.opens("rhea", "/restart full_mcp_restart")
+		id := w.says("adam", n, fmt.Sprintf("/endorse %d/1", n))
+		w.says("ravi", n, "/attempt client_reconnect failed")
+		w.says("ada", n, "/assess full_mcp_restart")
+		w.forge.Hold(true)
+		w.must(w.forge.DeleteComment("adam", id))
+		w.forge.AddCollaborator(repoName, "ada", "read")
+		w.forge.Take()
+		w.forge.Hold(false)
+		w.says("ada", n, fmt.Sprintf("/endorse %d/1", n))
+		if st := w.state(n); st.Request == nil || st.Request.Endorsement != nil {
+			t.Errorf("endorsed by %+v, whose comment is gone:\n%s", st.Request, strings.Join(w.heads(n), "\n"))
 		}
 	})
 }

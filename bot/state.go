@@ -32,6 +32,9 @@ type state struct {
 	// ClearedComment: contamination recorded in texts up to this comment was
 	// lifted by an admin.
 	ClearedComment int64 `json:"cleared_comment,omitempty"`
+	// ClearedAt is when, by the forge's clock: what is written into an older text
+	// later is not covered.
+	ClearedAt time.Time `json:"cleared_at,omitzero"`
 	// BreakGlassUsed keeps the loud label until the incident is over.
 	BreakGlassUsed bool `json:"break_glass_used,omitempty"`
 	// Contaminated as of the last look, for the label.
@@ -232,6 +235,15 @@ func (s *state) end(how string) {
 		s.Last = s.Request
 	}
 	s.Request, s.Approval, s.Ended = nil, nil, how
+}
+
+// cleared reports whether an admin has lifted the mark of a kill recorded at
+// that place of the thread at that time.
+func (s *state) cleared(order int64, posted time.Time) bool {
+	if s.ClearedAt.IsZero() { // lifted by an older version of the bot, or never
+		return s.ClearedComment > 0 && order <= s.ClearedComment
+	}
+	return order <= s.ClearedComment && !posted.After(s.ClearedAt)
 }
 
 // newIncident puts everything written so far behind.

@@ -223,7 +223,7 @@ func (s *session) attempts() (weigh []playbook.Attempt, excluded []playbook.Igno
 				leave(r, "its author is no account of this forge (migrated or deleted), so it carries no word")
 			case r.Altered:
 				leave(r, "altered: not what its author posted; it counts once the author logs it in a new comment")
-			case r.Kill && s.order(o.Object.Object) <= s.st.ClearedComment && s.st.ClearedComment > 0:
+			case r.Kill && s.st.cleared(s.order(o.Object.Object), r.PostedAt):
 				leave(r, "a manual kill, whose mark an admin lifted")
 			case r.Kill:
 				weigh = append(weigh, r.Attempt)

@@ -252,6 +252,7 @@ func (tr *turn) commit(ctx context.Context) error {
 		}
 	}
 	rejections := tr.rejections
+	tr.dropEnded()
 	if len(tr.sections) == 0 && len(rejections) > 0 {
 		tr.add(templates.Section{Kind: templates.KindUnreadable, Taken: tr.taken()})
 		if tr.reaction == "" {
@@ -271,6 +272,18 @@ func (tr *turn) commit(ctx context.Context) error {
 		tr.st.Reactions = append(tr.st.Reactions, pendingReaction{tr.text.Object, tr.reaction})
 	}
 	return tr.session.commit(ctx)
+}
+
+// dropEnded leaves out the approvals of requests that a later line of the same
+// text has ended: whoever reads no further than the first would go by it. The
+// section that ended the request says so.
+func (tr *turn) dropEnded() {
+	left := slices.DeleteFunc(slices.Clone(tr.sections), func(s templates.Section) bool {
+		return s.Kind == templates.KindApproved && s.D != nil && (tr.st.Approval == nil || tr.st.Approval.Request != s.D.Request)
+	})
+	if len(left) > 0 {
+		tr.sections = left
+	}
 }
 
 // contamination keeps the label's mark up to date.
