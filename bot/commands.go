@@ -131,15 +131,16 @@ func (tr *turn) repeat(r *request) {
 	}
 	verdict, code := r.Verdict, r.Code
 	a, lk := tr.weigh(r)
+	changed := a.Code != code || !a.Allowed && verdict == verdictApproved || a.Allowed && verdict != verdictApproved || verdict == verdictExpired
 	switch {
 	case tr.err != nil:
 	case tr.broken != "":
 		tr.endBroken()
-	case a.Allowed && verdict != verdictApproved && !tr.vouched && !r.Unvouched:
-		// To ask again is to ask: it approves what nothing else would, so it
-		// takes the requester's own word as well.
+	case changed && !tr.vouched && (!r.Unvouched || r.Endorsement != nil):
+		// To ask again is to ask: what comes of it, now or once a standing can
+		// be read, takes the requester's own word as the first time did.
 		tr.vouch()
-	case a.Code != code || !a.Allowed && verdict == verdictApproved || a.Allowed && verdict != verdictApproved || verdict == verdictExpired:
+	case changed:
 		tr.rule(r, a, lk, "")
 	default:
 		tr.pointer(r)

@@ -219,7 +219,15 @@ func (tr *turn) evidence(r *request, own bool) {
 	if !may && tr.holdOn(who) {
 		return
 	}
-	if !own || !may {
+	if !own && may {
+		if !tr.mute() {
+			tr.add(templates.Section{Kind: templates.KindNotice, Title: "☑️ Would now be allowed, but nobody vouches for this text",
+				Text: "I found it later, while looking for what I had missed, and cannot tell whether its author wrote it as it is now. " +
+					"Its attempts are recorded. Who made request " + r.ID + ", or an account with `write`, asks for it, if they are true:", Post: r.line()})
+		}
+		return
+	}
+	if !may {
 		if !tr.mute() {
 			sec := templates.Section{Kind: templates.KindWouldAllow, Taken: tr.taken(), Open: r.ID, Post: r.line()}
 			tr.fill(&sec, a)

@@ -166,3 +166,27 @@ func TestAnEndorsementTakenBackStaysSo(t *testing.T) {
 		}
 	})
 }
+
+// TestEvidenceThatWasFoundSaysWhatItLacks: of the requester's own attempt, whose
+// delivery was lost, it is not said that its author has nothing to do with it;
+// and the line shown works.
+func TestEvidenceThatWasFoundSaysWhatItLacks(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := w.opens("adam", "/restart full_mcp_restart")
+		w.forge.Hold(true)
+		w.posts("adam", n, "/attempt client_reconnect failed")
+		w.forge.Take()
+		w.forge.Hold(false)
+		pass(time.Minute)
+		w.sweep()
+		all := w.answers(n)
+		body := all[len(all)-1].Body
+		if strings.Contains(body, "adam neither") || !strings.Contains(body, "\n/restart full_mcp_restart\n") {
+			t.Errorf("said\n%s", body)
+		}
+		w.says("adam", n, "/restart full_mcp_restart")
+		if !w.approvalStands(n, fmt.Sprintf("%d/1", n)) {
+			t.Errorf("the line that was shown does not help:\n%s", strings.Join(w.heads(n), "\n"))
+		}
+	})
+}
