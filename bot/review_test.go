@@ -190,3 +190,15 @@ func TestEvidenceThatWasFoundSaysWhatItLacks(t *testing.T) {
 		}
 	})
 }
+
+// TestEndorsingNothingNamesTheOpenRequest: the cure is a line to paste.
+func TestEndorsingNothingNamesTheOpenRequest(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := w.opens("rhea", "/restart full_mcp_restart")
+		w.says("adam", n, "/endorse")
+		all := w.answers(n)
+		if body := all[len(all)-1].Body; !strings.Contains(body, fmt.Sprintf("\n/endorse %d/1\n", n)) {
+			t.Errorf("said\n%s", body)
+		}
+	})
+}

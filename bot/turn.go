@@ -122,6 +122,7 @@ func (tr *turn) run(ctx context.Context, runs bool) error {
 		}
 		tr.rejections, tr.read.Rejections = nil, nil
 	case wants:
+		tr.nameTheOpen()
 		if form {
 			tr.form(*tr.read.Form)
 		}
@@ -131,6 +132,26 @@ func (tr *turn) run(ctx context.Context, runs bool) error {
 	}
 	tr.changed(ctx, len(tr.read.Records) > 0, tr.vouched)
 	return tr.commit(ctx)
+}
+
+// nameTheOpen adds the line to paste to an /endorse that names no request: the
+// reader of the text does not know which one is open.
+func (tr *turn) nameTheOpen() {
+	r := tr.st.Request
+	if r == nil || r.Requester.ID == tr.text.author.ID {
+		return
+	}
+	tr.rejections = slices.Clone(tr.rejections)
+	for _, inv := range tr.read.Commands {
+		if inv.Name != "endorse" || inv.Problem == nil || inv.Problem.Suggestion != "" {
+			continue
+		}
+		for i := range tr.rejections {
+			if x := &tr.rejections[i]; x.Line == inv.Line && x.Source == comment.SourceCommand && x.Suggestion == "" {
+				x.Suggestion = "/endorse " + r.ID
+			}
+		}
+	}
 }
 
 // command dispatches one command line through the table.
