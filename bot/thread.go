@@ -60,7 +60,9 @@ func (s *session) coldLoad(ctx context.Context, ev store.Event) error {
 	if s.now.Sub(ev.ReceivedAt) < lateDelivery && slices.ContainsFunc(texts, func(t text) bool {
 		return compareObjects(t.Object, ev.Object) < 0 && !waiting[t.Object] && !answered[t.Object] && s.underway(t)
 	}) {
-		return &waitError{d: time.Second} // what came before is to be read before
+		// What came before is to be read before. If its delivery comes it wakes
+		// the thread; the listing, which may be long, is not made each second.
+		return &waitError{d: max(time.Second, lateDelivery-s.now.Sub(ev.ReceivedAt))}
 	}
 	for _, t := range texts {
 		if err := s.coldText(ctx, t, answered, waiting); err != nil {
