@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ type deskWorld struct {
 	*golden.Fake
 	t *testing.T
 	// crash names a boundary at which the desk's process dies, once.
-	crash string
+	crash atomic.Value
 }
 
 // died is what a crash at a boundary panics with.
@@ -29,12 +30,12 @@ type died struct{ at string }
 func newDeskWorld(t *testing.T) *deskWorld {
 	t.Helper()
 	w := &deskWorld{t: t}
+	w.crash.Store("")
 	sc := &golden.Scenario{Name: t.Name(), Repos: golden.RepoName, BotPerm: "admin", People: []golden.Person{
 		{Login: "adam", Permission: "admin"}, {Login: "wren", Permission: "write"}, {Login: "rhea", Permission: "read"}, {Login: "rob", Permission: "read"}}}
 	w.Fake = golden.NewFake(t, sc, func(c *bot.Config) {
 		c.Fail = func(point string) {
-			if point == w.crash {
-				w.crash = ""
+			if w.crash.CompareAndSwap(point, "") {
 				panic(died{point})
 			}
 		}
@@ -307,7 +308,7 @@ func TestACrashWhileFilingLeavesOneIssue(t *testing.T) {
 			t.Run(at+", "+first, func(t *testing.T) {
 				w := newDeskWorld(t)
 				must(t, w.Sweep()) // the bot knows who it is
-				w.crash = at
+				w.crash.Store(at)
 				must(t, w.Quiet(first != "delivery"))
 				if !w.dies(w.full("adam")) {
 					t.Fatalf("the process did not die at %s", at)
