@@ -203,11 +203,28 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 		tr.hint(ctx, first)
 	}
 	if ev.Object.Kind == forge.ObjectIssue && (t.filed || !sameForm(formBefore, tr.read.Form)) {
-		tr.formEdited(ctx, attested)
+		tr.formEdited(ctx, attested && s.lastHand(t))
 	} else {
 		tr.changed(ctx, logChanged, attested)
 	}
 	return tr.commit(ctx)
+}
+
+// lastHand reports whether the last edit of a text that deliveries tell of, of
+// those waiting, was its author's and left it as it is. That some delivery
+// carried this text from its author is not enough for a form: another may have
+// put back what its author has changed since. Edits of a title alone, which name
+// no author here, are passed over.
+func (s *session) lastHand(t text) bool {
+	var last *store.Event
+	for i := range s.t.Events {
+		e := &s.t.Events[i]
+		told := e.Object == t.Object && e.Action == forge.ActionEdited && e.Source == store.SourceDelivery && e.Author.Real()
+		if told && (last == nil || e.ID > last.ID) {
+			last = e
+		}
+	}
+	return last != nil && last.Sender.ID == t.author.ID && last.Author.ID == t.author.ID && last.BodySHA == bodySHA(t.body)
 }
 
 // unchanged ends a hint that found nothing new in the text.

@@ -202,3 +202,27 @@ func TestEndorsingNothingNamesTheOpenRequest(t *testing.T) {
 		}
 	})
 }
+
+// TestARevertedFormIsNotItsAuthors: a form that another puts back to what its
+// author once posted, and has changed since, asks nothing in the author's name.
+func TestARevertedFormIsNotItsAuthors(t *testing.T) {
+	const asks = "### Requested class\n\nfull_mcp_restart\n\n### What happened\n\nall clients 404\n"
+	inBubble(t, func(w *world) {
+		n := w.opens("adam", asks)
+		edit := func(as, body string) {
+			w.must(w.forge.EditIssue(as, repoName, n, nil, &body))
+			w.settle()
+			breath()
+		}
+		edit("adam", strings.Replace(asks, "full_mcp_restart", "client_reconnect", 1))
+		w.says("rhea", n, "/attempt client_reconnect failed")
+		edit("wren", asks)
+		if st := w.state(n); st.Request != nil || st.Approval != nil {
+			t.Errorf("a writer asked in an administrator's name: %+v\n%s", st.Request, strings.Join(w.heads(n), "\n"))
+		}
+		edit("adam", asks+"\nmore\n")
+		if st := w.state(n); st.Request == nil || st.Request.Action != full {
+			t.Errorf("its author's own change opens nothing:\n%s", strings.Join(w.heads(n), "\n"))
+		}
+	})
+}

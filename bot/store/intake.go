@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -255,10 +256,11 @@ func merge(ctx context.Context, tx runner, t touched, in Incoming) (bool, error)
 	var (
 		id, tries, sender int64
 		action, source    string
+		sha               []byte
 	)
-	err := tx.one(ctx, `SELECT id, action, tries, sender_id, source FROM events
+	err := tx.one(ctx, `SELECT id, action, tries, sender_id, source, body_sha FROM events
 		WHERE thread = ? AND status = 'waiting' AND ord = ? AND kind = ? AND object = ? ORDER BY id DESC LIMIT 1`,
-		args{t.id, in.ord(t), string(in.Object.Kind), in.Object.ID}, &id, &action, &tries, &sender, &source)
+		args{t.id, in.ord(t), string(in.Object.Kind), in.Object.ID}, &id, &action, &tries, &sender, &source, &sha)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
@@ -273,6 +275,9 @@ func merge(ctx context.Context, tx runner, t touched, in Incoming) (bool, error)
 	}
 	if source != SourceSweep && sender != in.Sender.ID {
 		return false, nil
+	}
+	if source != SourceSweep && in.Author.ID == 0 && bytes.Equal(sha, in.BodySHA[:]) {
+		return true, nil // it vouches for nothing (a title was edited), and the one waiting may
 	}
 	_, err = tx.exec(ctx, `UPDATE events SET sender_id = ?, sender_login = ?, author_id = ?, author_login = ?,
 			body_sha = ?, source = ?, delivery = ? WHERE id = ?`,
