@@ -27,8 +27,8 @@ var (
 const soakThreads = 6
 
 // TestSoak lets people talk in several threads while processes are killed at
-// random boundaries and at random moments, frozen and continued, and answers of
-// the forge get lost. Afterwards the same is said once more to a bot that is
+// random boundaries and at random moments, frozen and continued, ended by
+// SIGTERM and started anew, and answers of the forge get lost. Afterwards the same is said once more to a bot that is
 // left in peace, and must have come to the same.
 func TestSoak(t *testing.T) {
 	seed := *soakSeed
@@ -104,7 +104,8 @@ type soak struct {
 }
 
 func (s *soak) did() string {
-	return fmt.Sprintf("%d at a boundary, %d at a moment, %d frozen, %d faults", s.done["boundary"], s.done["moment"], s.done["frozen"], s.done["fault"])
+	return fmt.Sprintf("%d at a boundary, %d at a moment, %d frozen, %d ended, %d faults",
+		s.done["boundary"], s.done["moment"], s.done["frozen"], s.done["ended"], s.done["fault"])
 }
 
 // choices gives a stream of choices of its own to each who chooses.
@@ -245,7 +246,7 @@ func (s *soak) harm(r *rand.Rand) {
 	point, nth, mode := boundaries[r.IntN(len(boundaries))], 1+r.IntN(3), r.IntN(10)
 	all := s.all()
 	switch v := all[victim%len(all)]; {
-	case mode < 6:
+	case mode < 5:
 		s.arm(fmt.Sprintf("%s:%d", point, nth))
 		within(2*time.Second, func() bool { return !s.armed() })
 		if s.disarm() {
@@ -254,11 +255,17 @@ func (s *soak) harm(r *rand.Rand) {
 			// Its last breath: dead before the next is armed.
 			within(patience, func() bool { return slices.ContainsFunc(all, (*replica).dead) })
 		}
-	case mode < 9:
+	case mode < 8:
 		rest(pause)
 		v.kill()
 		s.done["moment"]++
 		s.note("killed " + v.name)
+	case mode < 9:
+		rest(pause)
+		s.note("asked " + v.name + " to end")
+		v.stop(s.t)
+		s.start(v.name)
+		s.done["ended"]++
 	default:
 		s.note("froze " + v.name)
 		v.freeze()
