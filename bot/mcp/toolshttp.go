@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -18,14 +19,18 @@ type accountKey struct{}
 // for itself, so that any replica can answer it and no session can expire.
 // Every request needs a bearer token; authenticate gives the account it
 // belongs to (empty: none) and whether it is one at all, and must compare in
-// constant time. server gives the account's server, as [NewServer] makes it.
+// constant time. server gives the account's server, as [NewServer] makes it;
+// it is asked once for each account, since making one costs as much as many
+// requests.
 func Handler(authenticate func(token string) (account string, ok bool), server func(account string) *sdk.Server) http.Handler {
+	var servers sync.Map // account → func() *sdk.Server
 	h := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		account, ok := r.Context().Value(accountKey{}).(string)
 		if !ok {
 			return nil // never: see below
 		}
-		return server(account)
+		made, _ := servers.LoadOrStore(account, sync.OnceValue(func() *sdk.Server { return server(account) }))
+		return made.(func() *sdk.Server)()
 	}, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxRequest,
 		// It guards open endpoints against pages that rebind their name to
