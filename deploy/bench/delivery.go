@@ -21,6 +21,10 @@ import (
 const (
 	repoID   = 1
 	repoName = "ops/incidents"
+	// ownerID is the organisation's; the fake forge gives its second account
+	// that id. The bot asks the forge about deliveries that name another owner
+	// than it has heard of.
+	ownerID = 2
 )
 
 const (
@@ -67,7 +71,7 @@ func loadTemplate(tree build.Tree) (*template, error) {
 	repo["id"] = json.Number(strconv.Itoa(repoID))
 	repo["name"], repo["full_name"] = "incidents", repoName
 	if owner, ok := repo["owner"].(map[string]any); ok {
-		owner["login"], owner["username"] = "ops", "ops"
+		owner["id"], owner["login"], owner["username"] = json.Number(strconv.Itoa(ownerID)), "ops", "ops"
 	}
 	body, err := json.MarshalIndent(d, "", "  ") // as Gitea writes it
 	if err != nil {

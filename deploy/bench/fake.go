@@ -41,6 +41,9 @@ func (b *bench) rehearse(ctx context.Context, database string) (_ *rehearsal, er
 	f.AddUser(botLogin)
 	f.AddOrg("ops")
 	repo := f.AddRepo(repoName)
+	if repo.ID != repoID || repo.OwnerID != ownerID {
+		return nil, fmt.Errorf("the fake forge's repository is %d of %d, the deliveries' %d of %d", repo.ID, repo.OwnerID, repoID, ownerID)
+	}
 	for _, login := range []string{admin, writer} {
 		f.AddUser(login)
 	}

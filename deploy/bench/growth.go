@@ -131,7 +131,7 @@ func (b *bench) growthIntake(ctx context.Context, rows []grown, urls []string) e
 		}
 		all = append(all, c)
 		if r := send(ctx, c.to, burst{conns: atConns, time: b.round}); r.failed > 0 {
-			return fmt.Errorf("warm up with %d events: %w", rows[i].events, r.firstFailure)
+			return fmt.Errorf("warm up with %d events: %w\n%s", rows[i].events, r.firstFailure, c.proc.Tail(8))
 		}
 	}
 	got := b.inTurns(ctx, all, atConns)

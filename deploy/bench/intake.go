@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
+
+	"playbook-bot/bot/store"
 )
 
 // The connections deliveries come over. The aims are for atConns.
@@ -104,16 +107,30 @@ func (b *bench) contenders(ctx context.Context) (all []*contender, err error) {
 		builds["earlier"] = b.against
 	}
 	for _, whose := range slices.Sorted(maps.Keys(builds)) {
-		add(b.intake(ctx, whose+", SQLite", builds[whose], b.sqlite("intake-"+whose)))
+		file := b.sqlite("intake-" + whose)
+		err = errors.Join(err, metBefore(ctx, file))
+		add(b.intake(ctx, whose+", SQLite", builds[whose], file))
 		if b.postgres != nil {
 			url, e := b.postgres.NewDatabase(ctx)
 			if e != nil {
 				return all, errors.Join(err, e)
 			}
+			err = errors.Join(err, metBefore(ctx, url))
 			add(b.intake(ctx, whose+", PostgreSQL", builds[whose], url))
 		}
 	}
 	return all, err
+}
+
+// metBefore makes a database of a bot that has met its forge in an earlier run:
+// it knows whose the repository is, as every bot does but one at its very first
+// start.
+func metBefore(ctx context.Context, url string) error {
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.SetMeta(ctx, fmt.Sprintf("owner:gitea:%d", repoID), strconv.Itoa(ownerID)), db.Close())
 }
 
 // inTurns gives every contender rounds of load, one after the other. The rate
