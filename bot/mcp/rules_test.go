@@ -72,7 +72,7 @@ func TestRule01RecoverOn404Only(t *testing.T) {
 				<-release
 				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
 			case "tools/list":
-				http.Error(w, canary, 401)
+				http.Error(w, canary, http.StatusUnauthorized)
 			default:
 				return false
 			}
