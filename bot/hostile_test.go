@@ -140,7 +140,7 @@ func hostileCalls() []hostileCall {
 		{kind: "comment.updated", nth: 1, prepare: asked, act: unheard, done: told, slow: 6 * time.Minute, found: true},
 		{kind: "comment.create", nth: 1, prepare: asked, act: attempt, done: flipped},
 		{kind: "comment.edit", nth: 1, prepare: asked, act: tamper, done: answered(refused)},
-		{kind: "comment.create", nth: 1, prepare: asked, act: deleteAnswer, done: answered(refused)},
+		{kind: "comment.create", nth: 1, prepare: asked, act: deleteAnswer, done: answered("♻️ Posted again")},
 		{kind: "comment.delete", nth: 1, prepare: doubled, act: func(*world, int64) {}, done: flipped, slow: 6 * time.Minute},
 		{kind: "label.add", nth: 1, prepare: asked, act: attempt, done: both(flipped, labelled("recovery/approved")), courtesy: true},
 		{kind: "reaction.add", nth: 1, prepare: asked, act: attempt, done: both(flipped, func(w *world, n int64) bool {
