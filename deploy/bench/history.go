@@ -68,6 +68,11 @@ func fill(ctx context.Context, url string, n int) (size int64, err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
 	if n > 0 {
+		if driver == "pgx" { // what is written here keeps every reference by itself
+			if _, err := db.ExecContext(ctx, "SET session_replication_role = replica"); err != nil {
+				return 0, fmt.Errorf("fill the database: %w", err)
+			}
+		}
 		for _, text := range history {
 			if _, err := db.ExecContext(ctx, words(text, n)); err != nil {
 				return 0, fmt.Errorf("fill the database: %w", err)

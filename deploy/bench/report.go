@@ -5,7 +5,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -107,6 +109,12 @@ func (r *report) printCalls(out io.Writer) {
 		row(fmt.Sprintf("%d comments, Gitea", r.answers.long.length), r.answers.long)
 	}
 	_ = w.Flush()
+	if len(r.calls) > 0 {
+		last := r.calls[len(r.calls)-1].cold
+		for _, kind := range slices.Sorted(maps.Keys(last)) {
+			fmt.Fprintf(out, "  cold: %d × %s\n", last[kind], kind)
+		}
+	}
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
