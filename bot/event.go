@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"playbook-bot/bot/comment"
@@ -202,7 +203,7 @@ func (s *session) edited(ctx context.Context, ev store.Event) error {
 	if attested && !known.data.Hinted && (first || worse) {
 		tr.hint(ctx, first)
 	}
-	if ev.Object.Kind == forge.ObjectIssue && (t.filed || !sameForm(formBefore, tr.read.Form)) {
+	if ev.Object.Kind == forge.ObjectIssue && (t.filed || s.otherForm(formBefore, tr.read.Form)) {
 		tr.formEdited(ctx, attested && s.lastHand(t))
 	} else {
 		tr.changed(ctx, logChanged, attested)
@@ -239,11 +240,24 @@ func (s *session) unchanged(ctx context.Context, ev store.Event, t text) error {
 	return s.commit(ctx)
 }
 
+// otherForm reports whether an edit made another request of the form. Where
+// somebody else's edit had ended the last one, any change by its author does.
+func (s *session) otherForm(before, now *comment.Form) bool {
+	if before != nil && now != nil && s.st.Request == nil && s.st.Ended == stateReplaced {
+		return !before.Equal(now)
+	}
+	return !sameForm(before, now)
+}
+
+// sameForm reports whether two readings of a form ask for the same thing. A
+// typo mended in its reason, or a symptom added, makes no other request of it
+// and revokes nothing (pages 2.3 and 2.5 say two things; 2.5 names what a
+// request id covers).
 func sameForm(a, b *comment.Form) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Equal(b)
+	return (a.Problem == nil) == (b.Problem == nil) && a.Action == b.Action && strings.EqualFold(a.Target, b.Target) && a.BreakGlass == b.BreakGlass
 }
 
 // deleted strikes a comment's records.
