@@ -23,16 +23,16 @@ import (
 // TestCase11_permission: owner is above admin is above write; a value nobody
 // knows denies and crashes nothing.
 func TestCase11_permission(t *testing.T) {
-	for value, want := range map[string]string{"owner": refused, "admin": refused, "write": "### ⛔ Refused for now: `full_mcp_restart` needs an endorsement",
-		"read": "### ⛔ Refused for now: `full_mcp_restart` needs an endorsement", "maintain": "### ⛔ Refused for now: `full_mcp_restart` needs an endorsement",
-		"": "### ⛔ Refused for now: `full_mcp_restart` needs an endorsement"} {
+	for value, want := range map[string]string{"owner": refused, "admin": refused, "write": "Refused for now: `full_mcp_restart` needs an endorsement",
+		"read": "Refused for now: `full_mcp_restart` needs an endorsement", "maintain": "Refused for now: `full_mcp_restart` needs an endorsement",
+		"": "Refused for now: `full_mcp_restart` needs an endorsement"} {
 		t.Run("value "+value, func(t *testing.T) {
 			inBubble(t, func(w *world) {
 				w.forge.OrderKind("permission.read", forgetest.Fault{Times: -1, Rewrite: func(b []byte) []byte {
 					return bytes.Replace(b, []byte(`"permission":"admin"`), []byte(`"permission":"`+value+`"`), 1)
 				}})
 				got := w.answerTo("adam", "/restart full_mcp_restart")
-				if len(got) != 1 || !strings.HasPrefix(got[0], want) || want == refused && strings.Contains(got[0], "endorsement") {
+				if len(got) != 1 || !strings.Contains(got[0], want) || want == refused && strings.Contains(got[0], "endorsement") {
 					t.Errorf("%q: %q", value, got)
 				}
 			})
@@ -69,7 +69,7 @@ func TestCase12_errorIsNoDenial(t *testing.T) {
 					}
 					w.says("adam", n, ask)
 					w.advance(time.Minute)
-					if got := w.heads(n); len(got) != 2 || !strings.Contains(got[1], "✅") && !strings.Contains(got[1], "Would be allowed") {
+					if got := w.heads(n); len(got) != 2 || !strings.Contains(got[1], "pproved until") && !strings.Contains(got[1], goAhead) && !strings.Contains(got[1], "Would be allowed") {
 						t.Errorf("said %q", got)
 					}
 				})
@@ -111,7 +111,7 @@ func TestCase12_errorIsNoDenial(t *testing.T) {
 		})
 	})
 	t.Run("of those who act on another's request", func(t *testing.T) {
-		for ask, head := range map[string]string{"/withdraw": "### 🏳️", "/resolved client_reconnect": "### 🎉", "/endorse 1/1": "### ✅", "/restart host_restart": "### ⛔"} {
+		for ask, head := range map[string]string{"/withdraw": "Withdrawn", "/resolved client_reconnect": "Recovered", "/endorse 1/1": nowOK, "/restart host_restart": refused} {
 			inBubble(t, func(w *world) {
 				n := w.opens("rhea", "/restart full_mcp_restart")
 				w.says("rhea", n, "/attempt client_reconnect failed")
@@ -119,8 +119,8 @@ func TestCase12_errorIsNoDenial(t *testing.T) {
 				w.says("adam", n, ask)
 				w.advance(time.Minute)
 				got := w.heads(n)
-				if st := w.state(n); len(got) != 3 || strings.Contains(got[2], "Not done") {
-					t.Errorf("%s: said %q, wanted something like %s; %+v", ask, got, head, st)
+				if st := w.state(n); len(got) != 3 || !strings.Contains(got[2], head) {
+					t.Errorf("%s: said %q, wanted %s; %+v", ask, got, head, st)
 				}
 			})
 		}
@@ -143,7 +143,7 @@ func TestCase13_association(t *testing.T) {
 			t.Fatalf("status %d", status)
 		}
 		w.settle()
-		w.wantHeads(n, recorded, "### ⛔ Refused for now: `full_mcp_restart` needs an endorsement")
+		w.wantHeads(n, recorded, "Refused for now: `full_mcp_restart` needs an endorsement")
 	})
 }
 
@@ -323,12 +323,12 @@ func TestCase20_tokens(t *testing.T) {
 		for body, want := range map[string]string{
 			"/attempt client_reconnect failed branch-deploy --force target=x": recorded,
 			"/restart-all": "", "/restarts": "", "/tmp/x": "", "please restart": "",
-			"/restart full_mcp_restart.":                   "### ⛔ Refused for now: `full_mcp_restart`",
-			"/restart full_mcp_restart thanks":             "### ⛔ Refused for now: `full_mcp_restart`",
-			"/restart full_mcp_restart thanks target=late": "### ⛔ Refused for now: `full_mcp_restart`",
+			"/restart full_mcp_restart.":                   "Refused for now: `full_mcp_restart`",
+			"/restart full_mcp_restart thanks":             "Refused for now: `full_mcp_restart`",
+			"/restart full_mcp_restart thanks target=late": "Refused for now: `full_mcp_restart`",
 		} {
 			got := w.answerTo("adam", body)
-			if want == "" && len(got) != 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) || len(got) == 1 && strings.Contains(got[0], "late") {
+			if want == "" && len(got) != 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) || len(got) == 1 && strings.Contains(got[0], "late") {
 				t.Errorf("%q: %q", body, got)
 			}
 		}
@@ -468,7 +468,7 @@ func TestCase24_rename(t *testing.T) {
 		w.must(w.forge.Rename(repoName, "new"))
 		w.says2("wren", "ops/new", n, "/attempt client_reconnect failed")
 		w.advance(time.Minute)
-		if got := w.forge.CommentsBy(botLogin, "ops/new", n); len(got) != 2 || !strings.HasPrefix(got[1].Body, nowOK) {
+		if got := w.forge.CommentsBy(botLogin, "ops/new", n); len(got) != 2 || !strings.Contains(got[1].Body, nowOK) {
 			t.Errorf("%d answers", len(got))
 		}
 		// Somebody else takes the old name: no state, no rights, no word.

@@ -62,7 +62,7 @@ func TestCase01_doublePost(t *testing.T) {
 			w.forge.OrderKind("comment.create", forgetest.DroppedDone())
 			w.posts("wren", n, "/playbook metrics")
 			w.advance(5 * time.Minute)
-			w.wantHeads(n, refused, "### ❓ One line", "### 📊")
+			w.wantHeads(n, refused, "One line", "attempts")
 		})
 	})
 }
@@ -138,7 +138,7 @@ func TestCase03_CRLF(t *testing.T) {
 		"mixed": "hello\r\n\r/restart full_mcp_restart\r\n\nplease"} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
-				if got := w.answerTo("adam", body); len(got) != 1 || got[0] != "### ⛔ Refused for now: `full_mcp_restart`" {
+				if got := w.answerTo("adam", body); len(got) != 1 || !strings.HasSuffix(got[0], "Refused for now: `full_mcp_restart`") {
 					t.Errorf("answers %q", got)
 				}
 			})

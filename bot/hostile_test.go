@@ -89,10 +89,10 @@ func says(who string, lines ...string) func(*world, int64) {
 	return func(w *world, n int64) { w.posts(who, n, lines...) }
 }
 
-func answered(beginnings ...string) func(*world, int64) bool {
+func answered(words ...string) func(*world, int64) bool {
 	return func(w *world, n int64) bool {
 		got := w.heads(n)
-		return slices.EqualFunc(got, beginnings, strings.HasPrefix)
+		return slices.EqualFunc(got, words, strings.Contains)
 	}
 }
 
@@ -126,7 +126,7 @@ func hostileCalls() []hostileCall {
 	flipped := answered(refused, nowOK)
 	// What no delivery told may not flip a verdict by itself; and whoever's
 	// right to do so cannot be read for long is told the line to paste.
-	told := answered(refused, "### ☑️ Would now be allowed")
+	told := answered(refused, "Would now be allowed")
 	return []hostileCall{
 		{kind: "issue.read", nth: 1, prepare: func(*world) int64 { return 0 }, act: opensForm, done: answered(refused)},
 		{kind: "issue.read", nth: 2, prepare: func(*world) int64 { return 0 }, act: opensForm, done: answered(refused)},
@@ -140,7 +140,7 @@ func hostileCalls() []hostileCall {
 		{kind: "comment.updated", nth: 1, prepare: asked, act: unheard, done: told, slow: 6 * time.Minute, found: true},
 		{kind: "comment.create", nth: 1, prepare: asked, act: attempt, done: flipped},
 		{kind: "comment.edit", nth: 1, prepare: asked, act: tamper, done: answered(refused)},
-		{kind: "comment.create", nth: 1, prepare: asked, act: deleteAnswer, done: answered("♻️ Posted again")},
+		{kind: "comment.create", nth: 1, prepare: asked, act: deleteAnswer, done: answered(postedAgain)},
 		{kind: "comment.delete", nth: 1, prepare: doubled, act: func(*world, int64) {}, done: flipped, slow: 6 * time.Minute},
 		{kind: "label.add", nth: 1, prepare: asked, act: attempt, done: both(flipped, labelled("recovery/approved")), courtesy: true},
 		{kind: "reaction.add", nth: 1, prepare: asked, act: attempt, done: both(flipped, func(w *world, n int64) bool {
@@ -229,7 +229,7 @@ func (w *world) outcome(done bool) string {
 	case len(notes) > 0:
 		slices.Sort(notes)
 		return "dead: " + strings.Join(slices.Compact(notes), "; ")
-	case next.After(time.Now()):
+	case next.After(time.Now()) && time.Until(next) < 48*time.Hour: // later is the end of request or approval
 		return "waiting until +" + time.Until(next).Round(time.Second).String()
 	}
 	return "lost"

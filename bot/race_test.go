@@ -183,9 +183,9 @@ func TestRestoredOnce(t *testing.T) {
 				}
 				first, second := w.answers(n)[0], w.answers(n)[1]
 				w.edits("wren", first.ID, strings.Replace(first.Body, "Refused", "Approved", 1))
-				w.wantHeads(n, refused, "### 🪜")
+				w.wantHeads(n, refused, "ladder")
 				w.deletes("wren", second.ID)
-				w.wantHeads(n, refused, "♻️ Posted again")
+				w.wantHeads(n, refused, postedAgain)
 				again := w.answers(n)[1]
 				w.deletes("wren", again.ID)
 				w.wantHeads(n, refused)

@@ -162,7 +162,7 @@ func TestTeamRoles(t *testing.T) {
 			w.forge.RenameAccount("wren", "rhea")
 			w.says("rhea", n, "/restart host_restart")
 			w.says("rhea2", n, "/restart full_mcp_restart")
-			w.wantHeads(n, recorded, refused, "✋")
+			w.wantHeads(n, recorded, refused, "Not done for")
 			w.says("rhea", n, "/withdraw")
 			w.says("rhea2", n, "/restart full_mcp_restart")
 			if w.state(n).Approval == nil {
