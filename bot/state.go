@@ -51,8 +51,10 @@ type state struct {
 	// OverlayTold is the version of the repository's playbook of which the
 	// thread was told that it cannot be used.
 	OverlayTold string `json:"overlay_told,omitempty"`
-	// Restored are the bot's own comments restored once already.
-	Restored []int64 `json:"restored,omitempty"`
+	// Restoring is the one of the bot's own comments that is about to be put
+	// back as it was; Restored are those that were, once.
+	Restoring int64   `json:"restoring,omitempty"`
+	Restored  []int64 `json:"restored,omitempty"`
 }
 
 // request is one question to the gate. Any change of action, target,

@@ -114,26 +114,34 @@ func (s *session) tampered(ctx context.Context, ev store.Event, body string) err
 		s.noticeBehind(ctx, ev.Object, body)
 		return s.unknownOwn(ctx, ev, body)
 	}
-	if err == nil && body != "" && canonical(body) == canonical(a.Body) {
-		s.finish(ev, "as it should be")
-		return s.commit(ctx)
-	}
 	if err != nil {
 		return err
+	}
+	whole, resumed := body != "" && canonical(body) == canonical(a.Body), s.st.Restoring == ev.Object.ID
+	if whole && !resumed {
+		s.finish(ev, "as it should be")
+		return s.commit(ctx)
 	}
 	known, err := s.lookup(ctx, ev.Object)
 	if err != nil {
 		return err
 	}
 	sha := bodySHA(body)
-	if known != nil {
-		if known.BodySHA == sha && (body != "" || known.Deleted) {
-			s.finish(ev, "known already")
-			return s.commit(ctx)
-		}
-		known.BodySHA, known.Deleted, known.dirty = sha, body == "", true
+	if known != nil && known.BodySHA == sha && (body != "" || known.Deleted) && !resumed {
+		s.finish(ev, "known already")
+		return s.commit(ctx)
 	}
 	again := slices.Contains(s.st.Restored, ev.Object.ID) || strings.HasPrefix(a.Key, restoredPrefix)
+	if !again && body != "" && !resumed {
+		// The intention first. The deed shows no trace of what was mended: were
+		// the process to end before the record, nobody would ever hear of it.
+		s.st.Restoring = ev.Object.ID
+		return s.commit(ctx)
+	}
+	s.st.Restoring = 0
+	if known != nil {
+		known.BodySHA, known.Deleted, known.dirty = sha, body == "", true
+	}
 	what := "restored"
 	if again {
 		what = "tampered"
@@ -143,23 +151,31 @@ func (s *session) tampered(ctx context.Context, ev store.Event, body string) err
 		return err
 	}
 	if !again {
-		s.observe = append(s.observe, Observation{What: "restored"})
-		s.st.Restored = append(s.st.Restored, ev.Object.ID)
-		if body != "" {
-			// Idempotent, so it needs no claim; the deed comes before the
-			// record, and a crash between repeats it.
-			if err := s.forge.EditComment(ctx, s.t.Repo.ID, ev.Object.ID, a.Body); err != nil {
-				return err
-			}
-			if known != nil {
-				known.BodySHA = bodySHA(a.Body)
-			}
-		} else {
-			s.repost(a)
+		if err := s.putBack(ctx, a, known, body == ""); err != nil {
+			return err
 		}
 	}
 	s.finish(ev, "")
 	return s.commit(ctx)
+}
+
+// putBack has an answer stand again as it was posted; known is what is stored
+// of its comment, or nil.
+func (s *session) putBack(ctx context.Context, a store.Answer, known *object, deleted bool) error {
+	s.observe = append(s.observe, Observation{What: "restored"})
+	s.st.Restored = append(s.st.Restored, a.CommentID)
+	if deleted {
+		s.repost(a)
+		return nil
+	}
+	// Idempotent, so it needs no claim: a crash before the record repeats it.
+	if err := s.forge.EditComment(ctx, s.t.Repo.ID, a.CommentID, a.Body); err != nil {
+		return err
+	}
+	if known != nil {
+		known.BodySHA = bodySHA(a.Body)
+	}
+	return nil
 }
 
 // repost has a deleted answer posted again, as an answer of its own.
