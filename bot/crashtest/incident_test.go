@@ -24,10 +24,12 @@ type incident struct {
 	records map[forge.Object]int
 }
 
-// step is one text of a conversation; %d stands for the thread's number.
+// step is one text of a conversation (%d stands for the thread's number), or
+// else a deed.
 type step struct {
 	as, said string
 	records  int
+	does     func(*world, *incident) error
 }
 
 // conversation is a request, its attempts, the endorsement and the approval:
@@ -41,8 +43,41 @@ var conversation = []step{
 	{as: "rhea", said: "/attempt full_mcp_restart failed does not come up", records: 1},
 }
 
-// say posts the next text of an incident; the first opens it.
+// upheaval is a conversation in which evidence is taken back, and the bot's own
+// answers are tampered with.
+var upheaval = []step{
+	conversation[0], conversation[1], conversation[3],
+	{as: "rhea", said: "deletes the evidence", does: func(w *world, i *incident) error {
+		q := i.questions[1]
+		i.records[q.Object] = 0
+		return w.forge.DeleteComment(q.as, q.ID)
+	}},
+	{as: "wren", said: "/attempt capability_refresh failed to no effect", records: 1},
+	{as: "wren", said: "edits the bot's first answer", does: func(w *world, i *incident) error {
+		return w.forge.EditComment("wren", w.answerTo(i.questions[0], i), "Approved, of course.")
+	}},
+	{as: "wren", said: "deletes the bot's third answer", does: func(w *world, i *incident) error {
+		return w.forge.DeleteComment("wren", w.answerTo(i.questions[2], i))
+	}},
+	{as: "rhea", said: "closes the issue", does: func(w *world, i *incident) error {
+		return w.forge.CloseIssue("rhea", repoName, i.number)
+	}},
+}
+
+// answerTo is the comment that answers a question.
+func (w *world) answerTo(q question, i *incident) int64 {
+	for _, m := range w.answers(i.number)[q.key()] {
+		return m.id
+	}
+	return 0
+}
+
+// say posts the next text of an incident, of which the first opens it, or does
+// the deed.
 func (w *world) say(i *incident, s step) error {
+	if s.does != nil {
+		return s.does(w, i)
+	}
 	body := s.said
 	if strings.Contains(body, "%d") {
 		body = fmt.Sprintf(body, i.number)

@@ -39,6 +39,8 @@ type outcome struct {
 	// Decisions are "state verdict code counted/ignored" of each answer, in the
 	// order of the questions.
 	Decisions []string
+	// Unasked are the approvals that were revoked, in a comment of its own each.
+	Unasked []string
 	// Records are the attempts in the log, in the order of their texts.
 	Records []string
 	// Labels on the issue, and the bot's reactions to each question, but for
@@ -58,6 +60,7 @@ var (
 
 // mark is an answer's marker.
 type mark struct {
+	id    int64
 	key   string
 	chain int64
 	seq   string // chain.seq.hash
@@ -74,7 +77,7 @@ func (w *world) answers(number int64) map[string][]mark {
 			continue
 		}
 		chain, _ := strconv.ParseInt(m[2], 10, 64) // digits, by the pattern
-		out[m[1]] = append(out[m[1]], mark{key: m[1], chain: chain, seq: m[2] + "." + m[3] + "." + m[4], body: c.Body})
+		out[m[1]] = append(out[m[1]], mark{id: c.ID, key: m[1], chain: chain, seq: m[2] + "." + m[3] + "." + m[4], body: c.Body})
 	}
 	return out
 }
@@ -82,15 +85,17 @@ func (w *world) answers(number int64) map[string][]mark {
 func (q question) key() string { return fmt.Sprintf("answer:%s:%d", q.Kind, q.ID) }
 
 // verify counts what became of an incident when all is quiet, and says what is
-// wrong. other are keys of answers beside those to questions.
-func (w *world) verify(i *incident, other ...string) (tally, outcome, error) {
+// wrong.
+func (w *world) verify(i *incident) (tally, outcome, error) {
 	var errs []error
 	n := tally{questions: len(i.questions)}
 	got := w.answers(i.number)
 	var out outcome
 	for _, q := range i.questions {
-		marks := got[q.key()]
+		// One that somebody deleted was posted again, under a key of its own.
+		marks := slices.Concat(got[q.key()], got["restored:"+q.key()])
 		delete(got, q.key())
+		delete(got, "restored:"+q.key())
 		n.answers += len(marks)
 		if len(marks) == 0 {
 			n.losses++
@@ -107,7 +112,9 @@ func (w *world) verify(i *incident, other ...string) (tally, outcome, error) {
 	}
 	for key, marks := range got {
 		n.answers += len(marks)
-		if !slices.Contains(other, key) || len(marks) > 1 {
+		if strings.HasPrefix(key, "revoke:") && len(marks) == 1 {
+			out.Unasked = append(out.Unasked, strings.TrimPrefix(key, fmt.Sprintf("revoke:%d/", i.number)))
+		} else {
 			n.duplicates += len(marks)
 			errs = append(errs, fmt.Errorf("thread %d: nobody asked for %d answers %s", i.number, len(marks), key))
 		}
