@@ -73,7 +73,9 @@ type served struct {
 func startServe(t *testing.T, environ map[string]string) *served {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	t.Cleanup(stop)
+	ended := make(chan struct{})
+	// What serves must be over before the test's directories go.
+	t.Cleanup(func() { stop(); <-ended })
 	s := &served{stop: stop, exit: make(chan int, 1)}
 	logs, w := io.Pipe()
 	addresses := make(chan string, 1)
@@ -87,6 +89,7 @@ func startServe(t *testing.T, environ map[string]string) *served {
 		}
 	}()
 	go func() {
+		defer close(ended)
 		s.exit <- run(ctx, []string{"serve"}, environ, strings.NewReader(""), io.Discard, w)
 		_ = w.Close()
 	}()
