@@ -3,6 +3,7 @@
 package crashtest
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,12 +29,15 @@ func TestMatrix(t *testing.T) {
 	var rows []row
 	t.Cleanup(func() {
 		place := func(r row) int { return slices.Index(boundaries, strings.TrimSuffix(r.what, " (upheaval)")) }
-		slices.SortStableFunc(rows, func(a, b row) int { return place(a) - place(b) })
+		slices.SortFunc(rows, func(a, b row) int {
+			return stdcmp.Or(place(a)-place(b), stdcmp.Compare(b.database, a.database), stdcmp.Compare(a.what, b.what))
+		})
 		table(t, "killed at", rows)
 	})
 	for _, db := range databases {
 		for name, steps := range map[string][]step{"": conversation, " (upheaval)": upheaval} {
 			t.Run(db.name+name, func(t *testing.T) {
+				t.Parallel()
 				want := undisturbed(t, db.url(t), db.replicas, steps)
 				for _, point := range boundaries {
 					t.Run(point, func(t *testing.T) {
