@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,7 +162,7 @@ func (b *backlog) workOff(fresh *incident) {
 			b.t.Fatal(err)
 		}
 		left := int(s.Waiting) - b.stuck
-		b.samples = append(b.samples, sample{left, b.resident()})
+		b.samples = append(b.samples, sample{left, b.greatest()})
 		if b.leftAtFresh < 0 && len(b.answers(fresh.number)) > 0 {
 			b.leftAtFresh = max(left, 0)
 		}
@@ -176,14 +175,13 @@ func (b *backlog) workOff(fresh *incident) {
 	}
 }
 
-// resident is the greatest resident size of the processes, in KiB.
-func (b *backlog) resident() int {
+// greatest is the greatest resident size of the processes, in KiB.
+func (b *backlog) greatest() int {
 	most := 0
 	for _, r := range b.all() {
-		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(r.cmd.Process.Pid)).Output()
-		kib, convErr := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil || convErr != nil {
-			b.t.Fatalf("read the size of %s: %v, %v", r.name, err, convErr)
+		kib, err := resident(r.cmd.Process.Pid)
+		if err != nil {
+			b.t.Fatalf("read the size of %s: %v", r.name, err)
 		}
 		most = max(most, kib)
 	}

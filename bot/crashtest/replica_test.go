@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -133,10 +132,7 @@ func (r *replica) killed() bool {
 func (r *replica) signal(s os.Signal) { _ = r.cmd.Process.Signal(s) }
 
 // frozen reports whether the process is stopped, as by SIGSTOP.
-func (r *replica) frozen() bool {
-	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(r.cmd.Process.Pid)).Output()
-	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "T")
-}
+func (r *replica) frozen() bool { return stopped(r.cmd.Process.Pid) }
 
 // freeze is SIGSTOP; deliveries go to others until thaw, SIGCONT.
 func (r *replica) freeze() {
