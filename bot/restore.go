@@ -68,7 +68,7 @@ func (s *session) readHere(texts []text, answered, waiting map[forge.Object]bool
 			continue
 		}
 		r := s.read(t, t.created)
-		if wanting = wanting || asks(r); asks(r) || wanting && len(r.Records) > 0 {
+		if wanting = wanting || asks(r); asks(r) || s.bears(t, r) || wanting && len(r.Records) > 0 {
 			continue
 		}
 		delete(waiting, ev.Object)

@@ -89,8 +89,14 @@ func asks(r comment.Read) bool {
 // wants reports whether a listed text is to come as an event: it asks for
 // something, or brings evidence after something that does. All else is taken in
 // from the listing, without a call for each.
-func (s *session) wants(r comment.Read) bool {
-	return asks(r) || len(r.Records) > 0 && slices.ContainsFunc(s.change.Found, func(in store.Incoming) bool { return in.Author.ID != s.self.ID })
+func (s *session) wants(t text, r comment.Read) bool {
+	return asks(r) || s.bears(t, r) || len(r.Records) > 0 && slices.ContainsFunc(s.change.Found, func(in store.Incoming) bool { return in.Author.ID != s.self.ID })
+}
+
+// bears reports whether a text brings evidence after the open request: its
+// author waits for a line that says so.
+func (s *session) bears(t text, r comment.Read) bool {
+	return len(r.Records) > 0 && s.st.Request != nil && s.order(t.Object) > s.order(s.st.Request.Trigger)
 }
 
 // underway reports whether the delivery of a text may still be on the way. A
@@ -123,7 +129,7 @@ func (s *session) coldText(ctx context.Context, t text, answered, waiting map[fo
 	// sweep takes every text of the last day for new, and the event must find
 	// it known, or it would be answered again.
 	r := s.read(t, t.created)
-	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number && s.wants(r) && !slices.Contains(s.quiet, t.Object) {
+	if !answered[t.Object] && s.now.Sub(t.created) < foundAge && t.number == s.t.Number && s.wants(t, r) && !slices.Contains(s.quiet, t.Object) {
 		s.change.Found = append(s.change.Found, s.found(t))
 		return nil
 	}
@@ -390,7 +396,7 @@ func (s *session) unread(ctx context.Context, t text) ([]store.Incoming, error) 
 	if err != nil {
 		return nil, err
 	}
-	if r := s.read(t, t.created); !seen && !asks(r) {
+	if r := s.read(t, t.created); !seen && !asks(r) && !s.bears(t, r) {
 		// It wants no answer: no reason for a call of its own.
 		s.take(t, r, t.rights() && t.unedited()).data.Ran = true
 		return nil, nil
