@@ -366,7 +366,7 @@ func (tr *turn) Endorse(inv command.Invocation) {
 		tr.rule(r, a, lk, "")
 		return
 	}
-	r.DecidedAt = tr.now
+	tr.decidedNow(r)
 	r.refuse(a.Code, tr.now)
 	tr.reaction = forge.ReactionApproved
 	tr.publish(r, a, lk.Standing, templates.Section{Kind: templates.KindEndorsed, Open: r.ID}, "")

@@ -206,7 +206,8 @@ func (tr *turn) holdOn(lk look) bool {
 func (tr *turn) rule(r *request, a playbook.Assessment, lk look, key string) {
 	before, refusedAt := r.Verdict, r.DecidedAt
 	rung, _ := tr.policy(false).Rung(r.Action)
-	r.Code, r.DecidedAt, r.Pointed = a.Code, tr.now, false
+	r.Code, r.Pointed = a.Code, false
+	defer tr.decidedNow(r)
 	sec := templates.Section{Reason: r.Reason, Taken: tr.taken()}
 	switch {
 	case a.Allowed:
@@ -296,15 +297,26 @@ func digest(counted []playbook.Attempt) string {
 // since says what is new against the last refusal.
 func (tr *turn) since(r *request, a playbook.Assessment, before string, at time.Time) *templates.Since {
 	out := &templates.Since{RefusedAt: at, Standing: before == verdictUndecided}
+	// The forge dates texts by whole seconds; their order tells apart what came
+	// in the second of the refusal.
+	later := map[string]bool{}
+	for _, o := range tr.ordered() {
+		later[ref(o.Object.Object)] = tr.order(o.Object.Object) > r.DecidedOn
+	}
 	for _, c := range a.Counted {
-		if !c.PostedAt.Before(at.Truncate(time.Second)) {
+		if later[c.Ref] || c.PostedAt.After(at) {
 			out.New = append(out.New, c)
 		}
 	}
-	if e := r.Endorsement; e != nil && !e.At.Before(at.Truncate(time.Second)) {
+	if e := r.Endorsement; e != nil && (tr.order(e.Comment) > r.DecidedOn || e.At.After(at)) {
 		out.Endorser = e.By.Login
 	}
 	return out
+}
+
+// decidedNow notes when, and on which text, the request was last decided on.
+func (tr *turn) decidedNow(r *request) {
+	r.DecidedAt, r.DecidedOn = tr.now, max(r.DecidedOn, tr.order(tr.text.Object))
 }
 
 // publish makes the decision of an assessment, audits it, and puts it into

@@ -124,7 +124,7 @@ func (tr *turn) takeBack(r *request, lost string) {
 	}
 	at := r.DecidedAt
 	r.refuse(a.Code, tr.now)
-	r.DecidedAt = tr.now
+	tr.decidedNow(r)
 	r.Flips++
 	tr.observe = append(tr.observe, Observation{What: "revoked"})
 	tr.err = tr.audit(AuditEntry{What: "revoked", Request: r.ID, Action: r.Action, Target: r.Target, Note: lost,

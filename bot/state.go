@@ -79,6 +79,8 @@ type request struct {
 	Verdict   string        `json:"verdict,omitempty"`
 	Code      playbook.Code `json:"code,omitempty"`
 	DecidedAt time.Time     `json:"decided_at,omitzero"`
+	// DecidedOn is the comment in hand at the last decision; 0: the issue's text.
+	DecidedOn int64 `json:"decided_on,omitempty"`
 	// Flips, Approvals count for the keys of answers.
 	Flips     int  `json:"flips,omitempty"`
 	Approvals int  `json:"approvals,omitempty"`
