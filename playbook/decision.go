@@ -55,3 +55,27 @@ type AuditMark struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
 }
+
+// Decide is the gate's answer outside any thread, in the published form: no
+// request, no state, nobody to endorse. DecidedAt is e.Now to the second.
+func (p *Playbook) Decide(e Escalation, rejections []RejectedText) Decision {
+	d := Decision{
+		Schema:     DecisionSchema,
+		State:      "none",
+		Assessment: p.AssessEscalation(e),
+		Symptoms:   append([]string{}, e.Symptoms...),
+		Standing:   e.Standing,
+		Rejections: append([]RejectedText{}, rejections...),
+		Playbook:   p.Identity(),
+		DecidedAt:  e.Now.Truncate(time.Second),
+	}
+	switch {
+	case d.Allowed:
+		d.Verdict = "approved"
+	case d.Code == CodeStandingUnknown:
+		d.Verdict = "undecided"
+	default:
+		d.Verdict = "refused"
+	}
+	return d
+}

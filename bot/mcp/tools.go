@@ -184,30 +184,13 @@ func (t *tools) decide(ctx context.Context, in assessIn, repository string) (pla
 		return playbook.Decision{}, nil, err
 	}
 	attempts := values(parsed)
-	d := NewDecision(t.p, playbook.Escalation{
+	d := t.p.Decide(playbook.Escalation{
 		Action: in.Action, Target: in.Target, Symptoms: in.Symptoms, Attempts: attempts,
 		BreakGlass: playbook.BreakGlass{Requested: in.RequestBreakGlass, Authorized: rights.BreakGlassAuthorized},
-		Standing:   rights.Standing, Actor: t.o.Account, Now: t.o.Now(),
+		Standing:   rights.Standing, Actor: t.o.Account, Now: t.o.Now().UTC(),
 	}, parsed.Rejections)
 	d.Requester, d.Hypothetical = t.o.Account, in.any()
 	return d, attempts, nil
-}
-
-// NewDecision is the gate's answer outside any thread, in the published form.
-func NewDecision(p *playbook.Playbook, e playbook.Escalation, rejections []playbook.RejectedText) playbook.Decision {
-	d := playbook.Decision{
-		Schema: playbook.DecisionSchema, State: "none", Verdict: "refused", Assessment: p.AssessEscalation(e),
-		Symptoms: append([]string{}, e.Symptoms...), Standing: e.Standing,
-		Rejections: append([]playbook.RejectedText{}, rejections...),
-		Playbook:   p.Identity(), DecidedAt: e.Now.UTC().Truncate(time.Second),
-	}
-	switch {
-	case d.Allowed:
-		d.Verdict = "approved"
-	case d.Code == playbook.CodeStandingUnknown:
-		d.Verdict = "undecided"
-	}
-	return d
 }
 
 // rights are the account's own, or, in a hypothetical question, as claimed.

@@ -37,7 +37,7 @@ func (d *fakeDesk) Record(_ context.Context, r Recording) (Filed, error) {
 
 func (d *fakeDesk) Status(_ context.Context, q Inquiry) (playbook.Decision, error) {
 	d.inquiries = append(d.inquiries, q)
-	dec := NewDecision(playbook.Default(), playbook.Escalation{Action: "full_mcp_restart", Now: newClock().Now()}, nil)
+	dec := playbook.Default().Decide(playbook.Escalation{Action: "full_mcp_restart", Now: newClock().Now()}, nil)
 	dec.Request, dec.State = "41/1", "open"
 	return dec, d.err
 }

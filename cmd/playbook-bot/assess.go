@@ -70,7 +70,7 @@ func (a *app) runAssess(action string, f *assessFlags) error {
 	if err != nil {
 		return err
 	}
-	d := decide(p, playbook.Escalation{
+	d := p.Decide(playbook.Escalation{
 		Action: action, Target: f.target, Symptoms: f.symptoms, Attempts: values(parsed),
 		BreakGlass: playbook.BreakGlass{Requested: f.breakGlass, Authorized: f.authorized},
 		Standing:   f.who(), Now: now,
@@ -84,30 +84,6 @@ func (a *app) runAssess(action string, f *assessFlags) error {
 		err = errRefused
 	}
 	return err
-}
-
-// decide is the gate's answer in the published form. Offline there is no
-// thread: no request, no state, nobody to endorse.
-func decide(p *playbook.Playbook, e playbook.Escalation, rejections []playbook.RejectedText) playbook.Decision {
-	d := playbook.Decision{
-		Schema:     playbook.DecisionSchema,
-		State:      "none",
-		Assessment: p.AssessEscalation(e),
-		Symptoms:   append([]string{}, e.Symptoms...),
-		Standing:   e.Standing,
-		Rejections: append([]playbook.RejectedText{}, rejections...),
-		Playbook:   p.Identity(),
-		DecidedAt:  e.Now.Truncate(time.Second),
-	}
-	switch {
-	case d.Allowed:
-		d.Verdict = "approved"
-	case d.Code == playbook.CodeStandingUnknown:
-		d.Verdict = "undecided"
-	default:
-		d.Verdict = "refused"
-	}
-	return d
 }
 
 func (a *app) printDecision(p *playbook.Playbook, d playbook.Decision, notes []string) {

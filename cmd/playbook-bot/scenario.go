@@ -197,7 +197,7 @@ func (s *scenario) run(sec section) (scenarioResult, error) {
 	if err != nil {
 		return r, fmt.Errorf("line %d: %w", sec.line, err)
 	}
-	d := decide(s.book, e, nil)
+	d := s.book.Decide(e, nil)
 	got := map[string]string{"verdict": d.Verdict, "code": string(d.Code), "next": orNone(d.Next), "missing": missingText(d.Missing)}
 	for _, key := range wantKeys {
 		want, ok := m[key]
