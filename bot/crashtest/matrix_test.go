@@ -90,16 +90,24 @@ func (w *world) disturbed(point string, steps []step) (after []outcome, n tally,
 		if err := w.say(i, s); err != nil {
 			w.t.Fatal(err)
 		}
-		w.settle(func() {
+		killed := func() {
 			if point != "" && left > 0 && !w.armed() {
 				kills++
 				if left--; left > 0 {
 					w.arm(point)
 				}
 			}
+		}
+		w.settle(func() {
+			killed()
 			// Where another replica lives, the work is its to take over.
 			w.reviveLast()
 		})
+		if point == boundaries[len(boundaries)-1] && left == killsPerText {
+			// All is done in the ledger a moment before a process gets there.
+			within(patience, func() bool { return !w.armed() })
+			killed()
+		}
 		w.disarm()
 		var out outcome
 		var err error

@@ -201,7 +201,12 @@ var menu = []step{
 func (s *soak) incident(r *rand.Rand) error {
 	i := &telling{incident: &incident{}, steps: []step{conversation[0]}}
 	for range 1 + r.IntN(4) {
-		i.steps = append(i.steps, menu[r.IntN(len(menu))])
+		st := menu[r.IntN(len(menu))]
+		// The same attempt twice in a minute is one, and what is told again in
+		// peace falls into minutes of its own.
+		if st.records == 0 || !slices.ContainsFunc(i.steps, func(o step) bool { return o.said == st.said }) {
+			i.steps = append(i.steps, st)
+		}
 	}
 	if r.IntN(3) > 0 {
 		i.steps = append(i.steps, step{as: "adam", said: "/endorse %d/1"})
