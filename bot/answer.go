@@ -100,6 +100,7 @@ func (s *session) post(ctx context.Context, a store.Answer) (bool, error) {
 	post, cancel := context.WithDeadline(ctx, limit)
 	c, err := s.forge.CreateComment(post, s.t.Repo.ID, s.t.Number, claim.Body)
 	cancel()
+	s.courtesy.pay()
 	s.b.Fail("posted")
 	if err != nil {
 		return s.postFailed(ctx, claim, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"playbook-bot/bot/forge"
@@ -130,13 +131,52 @@ func (s *session) applyReactions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// seen tells the author at once that the text was noticed. Nothing waits for
-// it and nothing depends on it, so its error is not even kept.
+// seen tells the author that the text was noticed, if the answer does not say
+// so first. Nothing waits for it and nothing depends on it, so its error is not
+// even kept.
 func (s *session) seen(ctx context.Context, o forge.Object) {
 	if s.b.NoReactions {
 		return
 	}
-	s.b.courtesies.Go(func() {
+	s.courtesy.hold(func() {
 		_ = s.forge.React(ctx, s.t.Repo.ID, s.t.Number, o, forge.ReactionSeen, true)
 	})
+}
+
+// courtesyDelay is how long a first look's reaction waits for the answer: it is
+// to be there within a second.
+const courtesyDelay = 400 * time.Millisecond
+
+// courtesy holds the first look's reactions of one lease back until an answer
+// is out, the lease ends or courtesyDelay is over. Sent at once they are in the
+// answer's way: a forge on SQLite writes one thing after the other, and where
+// the two meet it waits before it tries again.
+type courtesy struct {
+	b     *Bot
+	mu    sync.Mutex
+	held  []func()
+	timer *time.Timer
+}
+
+func (c *courtesy) hold(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = append(c.held, f)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(courtesyDelay, c.pay)
+	}
+}
+
+// pay sends what is held on its way, and waits for nothing.
+func (c *courtesy) pay() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
+	}
+	for _, f := range c.held {
+		c.b.courtesies.Go(f)
+	}
+	c.held = nil
 }

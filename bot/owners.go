@@ -19,7 +19,13 @@ import (
 type owners struct {
 	mu sync.Mutex
 	m  map[standingKey]int64
+	// unsaid are repositories of which the ledger knew nothing when last asked.
+	unsaid map[standingKey]time.Time
 }
+
+// unsaidAge is how long the ledger is not asked again whose a repository is: it
+// is asked with every delivery until the forge, or another replica, has said.
+const unsaidAge = time.Second
 
 func (o *owners) get(key standingKey) int64 {
 	o.mu.Lock()
@@ -34,6 +40,22 @@ func (o *owners) set(key standingKey, owner int64) {
 		o.m = map[standingKey]int64{}
 	}
 	o.m[key] = owner
+}
+
+// silent reports whether the ledger knew nothing a moment ago.
+func (o *owners) silent(key standingKey) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Since(o.unsaid[key]) < unsaidAge
+}
+
+func (o *owners) noteSilent(key standingKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unsaid == nil || len(o.unsaid) > 10_000 {
+		o.unsaid = map[standingKey]time.Time{}
+	}
+	o.unsaid[key] = time.Now()
 }
 
 func ownerMeta(key standingKey) string { return fmt.Sprintf("owner:%s:%d", key.forge, key.repo) }
@@ -59,12 +81,16 @@ func (b *Bot) owner(ctx context.Context, key standingKey) (int64, error) {
 	if id := b.owners.get(key); id != 0 {
 		return id, nil
 	}
+	if b.owners.silent(key) {
+		return 0, nil
+	}
 	raw, err := b.Ledger.Meta(ctx, ownerMeta(key))
 	if err != nil {
 		return 0, fmt.Errorf("read whose repository %d is: %w", key.repo, err)
 	}
 	id, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
+		b.owners.noteSilent(key)
 		return 0, nil
 	}
 	b.owners.set(key, id)

@@ -49,6 +49,8 @@ type session struct {
 	overlayFresh bool
 	// broken says why the open request no longer stands on the record.
 	broken string
+	// courtesy is the lease's.
+	courtesy *courtesy
 }
 
 // object is a stored text of the thread with its decoded document.

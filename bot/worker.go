@@ -140,7 +140,9 @@ func (b *Bot) Drain(ctx context.Context) error {
 // workOn does what there is to do in one thread, and gives it back.
 func (b *Bot) workOn(ctx context.Context, l *store.Lease) {
 	log := b.Log.With("forge", l.Thread.Forge, "repo", l.Thread.Repo.ID, "thread", l.Thread.Number)
-	err := b.turns(ctx, l)
+	first := &courtesy{b: b}
+	err := b.turns(ctx, l, first)
+	first.pay()
 	switch {
 	case errors.Is(err, store.ErrFenced):
 		log.WarnContext(ctx, "lost the lease; all in hand is dropped")
@@ -159,12 +161,12 @@ func (b *Bot) workOn(ctx context.Context, l *store.Lease) {
 
 // turns works until nothing is left or due. Each turn loads afresh: what
 // another worker, or a delivery, wrote meanwhile is part of it.
-func (b *Bot) turns(ctx context.Context, l *store.Lease) error {
+func (b *Bot) turns(ctx context.Context, l *store.Lease, c *courtesy) error {
 	for range turnsPerLease {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		again, err := b.oneTurn(ctx, l)
+		again, err := b.oneTurn(ctx, l, c)
 		if err != nil || !again {
 			return err
 		}
@@ -174,8 +176,11 @@ func (b *Bot) turns(ctx context.Context, l *store.Lease) error {
 
 // oneTurn does one thing in a thread. Whatever fails in it and is nobody's
 // to try again puts the thread off.
-func (b *Bot) oneTurn(ctx context.Context, l *store.Lease) (again bool, err error) {
+func (b *Bot) oneTurn(ctx context.Context, l *store.Lease, c *courtesy) (again bool, err error) {
 	s, err := b.open(ctx, l)
+	if s != nil {
+		s.courtesy = c
+	}
 	if err == nil {
 		again, err = s.turn(ctx)
 	}

@@ -59,7 +59,7 @@ var table = map[string]row{
 	"bot/metrics":      {may: []string{"bot", "bot/forge", "bot/store", "playbook", "github.com/prometheus/client_golang"}, never: []string{"os", "database", "testing"}},
 	"bot/crashtest":    {tests: []string{"bot", "bot/forge", "bot/forge/forgetest", "bot/store", "bot/store/pgtest", "bot/webhook", "playbook"}},
 
-	"bot/forge/internal/wire":         {may: []string{"bot/forge"}, never: []string{"os", "database", "testing"}},
+	"bot/forge/internal/wire":         {may: []string{"bot/forge", "github.com/segmentio/encoding"}, never: []string{"os", "database", "testing"}},
 	"bot/forge/github":                {may: []string{"bot/forge", "bot/forge/internal/wire", "github.com/google/go-github/v62"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
 	"bot/forge/gitea":                 {may: []string{"bot/forge", "bot/forge/internal/wire", "code.gitea.io/sdk/gitea"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/forgetest"}},
 	"bot/forge/forgetest":             {may: []string{"bot/forge", "bot/webhook"}, never: []string{"os", "database", "testing"}, tests: []string{"bot/forge/gitea", "bot/forge/github"}},

@@ -120,7 +120,7 @@ func (t table) names() string {
 func (t table) copy(ctx context.Context, r, tx runner) error {
 	var group [][]any
 	flush := func() error {
-		err := tx.rows(ctx, `INSERT INTO `+t.name+` (`+t.names()+`) VALUES `, `(`+marks(len(t.columns))+`)`, ``, group, nil)
+		err := tx.values(ctx, `INSERT INTO `+t.name+` (`+t.names()+`) VALUES `, `(`+marks(len(t.columns))+`)`, ``, group, nil)
 		group = group[:0]
 		return err
 	}

@@ -21,6 +21,8 @@ import (
 type dialect struct {
 	// numbered: arguments are $1, $2, … instead of ?.
 	numbered bool
+	// arrays: an argument may be an array.
+	arrays bool
 	// clock is the SQL of {now}; where empty, {now} is an argument taken from
 	// the process's clock.
 	clock      string
@@ -167,31 +169,89 @@ func (r runner) one(ctx context.Context, query string, a args, dest ...any) erro
 	return err
 }
 
-// rows runs a statement over many rows of arguments: head, then row as often
-// as there are rows, then tail. It takes a power of two of them at a time, up to
-// acceptGroup, so that there are seven statements to prepare and not one for
-// every number, and few are needed for any: on PostgreSQL each is a round trip.
+// rows runs a statement over many rows of arguments, in which no value is NULL:
+// head, then row as often as there are rows, then tail. On PostgreSQL, where a
+// statement is a round trip, it is always one.
 func (r runner) rows(ctx context.Context, head, row, tail string, rows [][]any, scan func(*sql.Rows) error) error {
+	if !r.d.arrays {
+		return r.values(ctx, head, row, tail, rows, scan)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	var picked, types, names []string
+	for _, field := range strings.Split(strings.Trim(row, "()"), ", ") {
+		if field == "?" {
+			names = append(names, "c"+strconv.Itoa(len(names)))
+			field = names[len(names)-1]
+		}
+		picked = append(picked, field)
+	}
+	columns := make([]any, len(names))
+	for i := range names {
+		var kind string
+		if columns[i], kind = arrayOf(rows, i); kind == "" {
+			return r.values(ctx, head, row, tail, rows, scan)
+		}
+		types = append(types, "?::"+kind+"[]")
+	}
+	query := strings.TrimSuffix(head, "VALUES ") + "SELECT " + strings.Join(picked, ", ") +
+		" FROM unnest(" + strings.Join(types, ", ") + ") AS given(" + strings.Join(names, ", ") + ")" + tail
+	return r.scanOrExec(ctx, scan, query, columns)
+}
+
+// arrayOf is one column of rows as an array, and what PostgreSQL calls its
+// elements; "" where it is none of what our tables hold.
+func arrayOf(rows [][]any, i int) (array any, kind string) {
+	switch rows[0][i].(type) {
+	case string:
+		return elements[string](rows, i), "text"
+	case int64:
+		return elements[int64](rows, i), "bigint"
+	case bool:
+		return elements[bool](rows, i), "boolean"
+	case []byte:
+		return elements[[]byte](rows, i), "bytea"
+	}
+	return nil, ""
+}
+
+func elements[T any](rows [][]any, i int) []T {
+	out := make([]T, len(rows))
+	for n, row := range rows {
+		out[n] = row[i].(T)
+	}
+	return out
+}
+
+// values is rows with every value an argument of its own. It takes a power of
+// two of rows at a time, up to acceptGroup, so that there are seven statements
+// to prepare and not one for every number, and few are needed for any.
+func (r runner) values(ctx context.Context, head, row, tail string, rows [][]any, scan func(*sql.Rows) error) error {
 	for len(rows) > 0 {
 		n := 1
 		for 2*n <= min(len(rows), acceptGroup) {
 			n *= 2
 		}
-		query := head + strings.TrimSuffix(strings.Repeat(row+",", n), ",") + tail
 		var a []any
 		for _, row := range rows[:n] {
 			a = append(a, row...)
 		}
 		rows = rows[n:]
-		if scan == nil {
-			if _, err := r.exec(ctx, query, a...); err != nil {
-				return err
-			}
-		} else if err := r.each(ctx, scan, query, a...); err != nil {
+		query := head + strings.TrimSuffix(strings.Repeat(row+",", n), ",") + tail
+		if err := r.scanOrExec(ctx, scan, query, a); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r runner) scanOrExec(ctx context.Context, scan func(*sql.Rows) error, query string, a []any) error {
+	if scan == nil {
+		_, err := r.exec(ctx, query, a...)
+		return err
+	}
+	return r.each(ctx, scan, query, a...)
 }
 
 // engine is a database: how to open a transaction in it and how to read.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	fastjson "github.com/segmentio/encoding/json"
+
 	"playbook-bot/bot/forge"
 )
 
@@ -74,6 +76,17 @@ type payload struct {
 	Changes json.RawMessage `json:"changes"`
 }
 
+// readPayload reads what encoding/json would, in half the time: of what taking a
+// delivery in costs, decoding was the largest part. It looks at the body first
+// with encoding/json, which bounds the depth: the other library overflows the
+// stack on a megabyte of brackets, and is lenient.
+func readPayload(body []byte) (p payload, ok bool) {
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) || !json.Valid(body) {
+		return payload{}, false
+	}
+	return p, fastjson.Unmarshal(body, &p) == nil
+}
+
 // movedHere reports whether an issue "opened" by this delivery came from
 // another repository.
 func (p *payload) movedHere() bool {
@@ -113,8 +126,8 @@ func Decode(event string, body []byte) (forge.Event, error) {
 	if event == "" {
 		return forge.Event{}, ErrNoEvent
 	}
-	var p payload
-	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) || json.Unmarshal(body, &p) != nil {
+	p, ok := readPayload(body)
+	if !ok {
 		return forge.Event{}, ErrNoJSON
 	}
 	ev := forge.Event{Action: forge.ActionOther, Sender: p.Sender.neutral()}
