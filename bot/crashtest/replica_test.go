@@ -134,10 +134,12 @@ func (r *replica) signal(s os.Signal) { _ = r.cmd.Process.Signal(s) }
 // frozen reports whether the process is stopped, as by SIGSTOP.
 func (r *replica) frozen() bool { return stopped(r.cmd.Process.Pid) }
 
-// freeze is SIGSTOP; deliveries go to others until thaw, SIGCONT.
+// freeze is SIGSTOP, and waits until it holds; deliveries go to others until
+// thaw, SIGCONT.
 func (r *replica) freeze() {
 	r.away.Store(true)
 	r.signal(syscall.SIGSTOP)
+	within(patience, func() bool { return r.frozen() || r.dead() })
 }
 
 func (r *replica) thaw() {

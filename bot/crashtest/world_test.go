@@ -242,8 +242,8 @@ func (w *world) next() *replica {
 	return nil
 }
 
-// frozen waits for a process to stop at a failpoint, and has nothing
-// delivered to it until it is thawed.
+// frozen waits for a process to stop at a failpoint, not one that a test froze
+// itself, and has nothing delivered to it until it is thawed.
 func (w *world) frozen() *replica {
 	w.t.Helper()
 	var stopped *replica
@@ -252,7 +252,7 @@ func (w *world) frozen() *replica {
 			return false
 		}
 		for _, r := range w.all() {
-			if r.frozen() {
+			if !r.away.Load() && r.frozen() {
 				stopped = r
 			}
 		}
