@@ -19,6 +19,10 @@ const (
 	// acceptTimeout bounds one such transaction. A forge waits 5 s for its
 	// answer, and so must come before that.
 	acceptTimeout = 4 * time.Second
+	// acceptPatience is how long a group has the database for itself. One after
+	// the other they are larger, and so cheaper; but one that waits for a row
+	// that another replica has locked must not hold up the rest.
+	acceptPatience = 25 * time.Millisecond
 )
 
 // ErrClosed: the store was closed.
@@ -28,7 +32,9 @@ var ErrClosed = errors.New("the database is closed")
 // queued up while the last one was made durable becomes the next. Nobody is
 // kept waiting for company.
 type acceptor struct {
-	queue   chan *arrival
+	queue chan *arrival
+	// turn holds a token; whoever has it gathers the next group.
+	turn    chan struct{}
 	closing chan struct{}
 	once    sync.Once
 	workers sync.WaitGroup
@@ -104,6 +110,11 @@ func (l *ledger) acceptLoop() {
 	for {
 		var first *arrival
 		select {
+		case <-l.accept.turn:
+		case <-l.accept.closing:
+			return
+		}
+		select {
 		case first = <-l.accept.queue:
 		case <-l.accept.closing:
 			return
@@ -121,7 +132,12 @@ func (l *ledger) acceptLoop() {
 				break gather
 			}
 		}
+		next := func() { l.accept.turn <- struct{}{} }
+		impatient := time.AfterFunc(acceptPatience, next)
 		l.acceptGroup(group)
+		if impatient.Stop() {
+			next()
+		}
 	}
 }
 

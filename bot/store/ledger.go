@@ -33,6 +33,8 @@ var _ Store = (*ledger)(nil)
 func newLedger(e engine, o Options) *ledger {
 	l := &ledger{e: e, logger: o.Logger, wakes: make(chan struct{}, 1)}
 	l.accept.queue = make(chan *arrival, 4*acceptGroup)
+	l.accept.turn = make(chan struct{}, 1)
+	l.accept.turn <- struct{}{}
 	l.accept.closing = make(chan struct{})
 	return l
 }

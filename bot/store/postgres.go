@@ -36,7 +36,8 @@ const (
 	// silent, in milliseconds: a replica that is frozen, or cut off, half-way
 	// through a transaction would keep its thread locked for all others.
 	pgIdle = "5000"
-	// pgAccepts is how many groups of Accepts commit side by side.
+	// pgAccepts is how many groups of Accepts may run side by side; see
+	// acceptPatience.
 	pgAccepts = 3
 )
 
