@@ -117,8 +117,15 @@ func (s *side) say(ctx context.Context, i int) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("comment %d in %s: %w", i, s.repo.FullName(), err)
 	}
-	return took, s.watch.quiet(ctx, settled/8)
+	return took, s.watch.quiet(ctx, apart)
 }
+
+// apart is how long the forge is left alone between two comments. Gitea gathers
+// deliveries for 100 ms before it sends them (batchDebounceDuration in its
+// modules/queue): a comment that follows an answer of the other side sooner
+// rides along with that answer's delivery, and the more so the later the other
+// side was done.
+const apart = 250 * time.Millisecond
 
 // ask comments, and returns the time from the comment's 201 to the answer's.
 func (s *side) ask(ctx context.Context, number int64, text string) (time.Duration, error) {
