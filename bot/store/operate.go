@@ -91,32 +91,37 @@ func (l *ledger) Stats(ctx context.Context) (s Stats, err error) {
 	return s, nil
 }
 
-// pruneGroup is how many events Prune deletes in one transaction: few enough
+// pruneGroup is how many rows Prune changes in one transaction: few enough
 // that a delivery does not wait for it.
 const pruneGroup = 500
 
 func (l *ledger) Prune(ctx context.Context, before time.Time) (pruned int64, err error) {
-	for {
-		var n int64
-		err := l.quietly(ctx, func(tx runner) (err error) {
-			n, err = tx.exec(ctx, `DELETE FROM events WHERE id IN
-				(SELECT id FROM events WHERE status = 'done' AND ended_at < ? ORDER BY ended_at LIMIT ?)`, millis(before), pruneGroup)
-			return err
-		})
-		if err != nil {
-			return pruned, fmt.Errorf("delete finished events: %w", err)
-		}
-		if pruned += n; n < pruneGroup {
-			break
-		}
+	pruned, err = l.inGroups(ctx, `DELETE FROM events WHERE id IN
+		(SELECT id FROM events WHERE status = 'done' AND ended_at < ? ORDER BY ended_at LIMIT ?)`, millis(before))
+	if err != nil {
+		return pruned, fmt.Errorf("delete finished events: %w", err)
 	}
-	err = l.quietly(ctx, func(tx runner) error {
-		_, err := tx.exec(ctx, `UPDATE answers SET body = ''
-			WHERE status IN ('posted', 'dead') AND body <> '' AND created_at < ?`, millis(before))
-		return err
-	})
+	_, err = l.inGroups(ctx, `UPDATE answers SET body = '' WHERE (thread, key) IN
+		(SELECT thread, key FROM answers WHERE status IN ('posted', 'dead') AND body <> '' AND created_at < ? ORDER BY created_at LIMIT ?)`,
+		millis(before))
 	if err != nil {
 		return pruned, fmt.Errorf("drop the bodies of old answers: %w", err)
 	}
 	return pruned, nil
+}
+
+// inGroups runs a statement with a time and a limit until it changes fewer rows
+// than that, in a transaction each.
+func (l *ledger) inGroups(ctx context.Context, query string, before int64) (changed int64, err error) {
+	for {
+		var n int64
+		err := l.quietly(ctx, func(tx runner) (err error) {
+			n, err = tx.exec(ctx, query, before, pruneGroup)
+			return err
+		})
+		changed += n
+		if err != nil || n < pruneGroup {
+			return changed, err
+		}
+	}
 }

@@ -113,8 +113,9 @@ func openSQLite(ctx context.Context, path string, memory, serve bool, d *dialect
 		"_foreign_keys": {"ON"},
 		"_dqs":          {"0"},
 		"_defensive":    {"1"},
-		// After a burst the log shrinks to this again.
-		"_pragma": {"journal_size_limit(67108864)"},
+		// After a burst the log shrinks to this again; and 16 MB of pages, so that
+		// the upper parts of the indexes stay at hand however long the history is.
+		"_pragma": {"journal_size_limit(67108864)", "cache_size(-16384)"},
 	}
 	if s.writeDB, err = sql.Open("sqlite", name+"?"+params.Encode()); err != nil {
 		return nil, fmt.Errorf("open the SQLite database: %w", err)

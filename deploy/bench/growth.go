@@ -32,7 +32,7 @@ type growthTable struct{ rows []grown }
 const lateForAll = 170 * time.Second
 
 // growthAnswers is how many answers are timed with each history.
-const growthAnswers = 40
+const growthAnswers = 80
 
 // compareGrowth measures a database without a history, and one with a tenth of
 // the greatest, and with the greatest, in turns.

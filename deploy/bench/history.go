@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -79,7 +80,21 @@ func fill(ctx context.Context, url string, n int) (size int64, err error) {
 			}
 		}
 	}
-	return size, settle(ctx, db, driver, &size)
+	if err := settle(ctx, db, driver, &size); err != nil || driver == "pgx" {
+		return size, err
+	}
+	return size, syncFile(strings.TrimPrefix(url, "sqlite:"))
+}
+
+// syncFile brings to the disk what was written without: else the bot's first
+// checkpoint waits for all of it.
+func syncFile(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("settle the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Sync()
 }
 
 // settle brings a database into the state in which one that grew slowly is:
