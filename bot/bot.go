@@ -18,6 +18,12 @@ import (
 // names change under one's hands. Errors are *forge.Error, sorted by the
 // adapter.
 type Forge interface {
+	// Observe is told what a repository was just called by a verified delivery:
+	// it saves asking.
+	Observe(forge.Repo)
+	// ListsAtOnce reports whether Comments lists a whole thread in one call,
+	// however long it is.
+	ListsAtOnce() bool
 	// Self is the bot's own account.
 	Self(ctx context.Context) (forge.Account, error)
 	RepoByID(ctx context.Context, id int64) (forge.Repo, error)
@@ -230,8 +236,8 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 			return OutcomeSelf, nil
 		}
 	}
-	if o, ok := b.Forges[e.Forge].(repoObserver); ok {
-		o.Observe(e.Repo)
+	if f, ok := b.Forges[e.Forge]; ok {
+		f.Observe(e.Repo)
 	}
 	b.Fail("accepting")
 	b.lively.note(e) // before a worker can be at it
@@ -248,10 +254,6 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	}
 	return OutcomeTaken, nil
 }
-
-// repoObserver is an adapter that likes to know what a repository was just
-// called by a verified delivery: it saves asking.
-type repoObserver interface{ Observe(forge.Repo) }
 
 func incoming(e forge.Event) store.Incoming {
 	return store.Incoming{

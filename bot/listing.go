@@ -15,13 +15,12 @@ import (
 // three calls: listing, standing, post. So where an approval may come of a new
 // comment, the listing serves for reading it as well. Whether one may is
 // guessed from the delivery's text, which is not kept: a guess that is wrong, or
-// was made in another process, costs a call and decides nothing.
+// was made in another process, costs a call or some time and decides nothing.
 
-// lively remembers comments just delivered that look as if they asked for
-// something.
+// lively remembers what comments just delivered look as if they did.
 type lively struct {
 	mu sync.Mutex
-	m  map[livelyKey]bool
+	m  map[livelyKey]looks
 }
 
 type livelyKey struct {
@@ -30,38 +29,48 @@ type livelyKey struct {
 	comment int64
 }
 
+// looks are what a text looks like: it asks for an action or adopts a request;
+// it brings attempts.
+type looks struct{ asks, brings bool }
+
 // maxLively bounds what is remembered; it is a hint, and may be forgotten.
 const maxLively = 10_000
 
-var looksLively = regexp.MustCompile("(?mi)^\\W*(/[a-z]|@)|```|~~~|\\|")
+// A listing of a long thread takes its time, so only what could be approved
+// upon is looked for: a command at the start of a line, also by the bot's name
+// and behind list markers; a fence or a table.
+var (
+	looksAsking   = regexp.MustCompile(`(?mi)^\W*(@\S+\s+)?(restart|break-glass|endorse)\b`)
+	looksBringing = regexp.MustCompile("(?mi)^\\W*(@\\S+\\s+)?(attempt|probe)\\b|```|~~~|\\|")
+)
 
 func (l *lively) note(e forge.Event) {
-	if e.Object.Kind != forge.ObjectComment || e.Action != forge.ActionCreated || len(e.Body) > comment.MaxBody || !looksLively.MatchString(e.Body) {
+	if e.Object.Kind != forge.ObjectComment || e.Action != forge.ActionCreated || len(e.Body) > comment.MaxBody {
+		return
+	}
+	k := looks{asks: looksAsking.MatchString(e.Body), brings: looksBringing.MatchString(e.Body)}
+	if k == (looks{}) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.m == nil || len(l.m) > maxLively {
-		l.m = map[livelyKey]bool{}
+		l.m = map[livelyKey]looks{}
 	}
-	l.m[livelyKey{e.Forge, e.Repo.ID, e.Object.ID}] = true
+	l.m[livelyKey{e.Forge, e.Repo.ID, e.Object.ID}] = k
 }
 
-func (l *lively) take(key livelyKey) bool {
+func (l *lively) take(key livelyKey) looks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	noted := l.m[key]
+	k := l.m[key]
 	delete(l.m, key)
-	return noted
+	return k
 }
-
-// atOnce is an adapter that lists a thread in one call, however long it is.
-type atOnce interface{ ListsAtOnce() bool }
 
 // firstLook reads a new text.
 func (s *session) firstLook(ctx context.Context, o forge.Object) (text, error) {
-	f, ok := s.forge.(atOnce)
-	if o.Kind != forge.ObjectComment || !ok || !f.ListsAtOnce() || !s.b.lively.take(livelyKey{s.t.Forge, s.t.Repo.ID, o.ID}) || !s.approvable() {
+	if o.Kind != forge.ObjectComment || !s.forge.ListsAtOnce() || !s.approvable(s.b.lively.take(livelyKey{s.t.Forge, s.t.Repo.ID, o.ID})) {
 		return s.fetch(ctx, o)
 	}
 	s.b.Fail("reading")
@@ -76,12 +85,16 @@ func (s *session) firstLook(ctx context.Context, o forge.Object) (text, error) {
 	return s.attributed(ctx, commentText(comments[i]))
 }
 
-// approvable reports whether one more text may bring an approval.
-func (s *session) approvable() bool {
-	if s.st.Closed || s.st.Approval != nil {
+// approvable reports whether a text that looks like this may bring an approval.
+func (s *session) approvable(k looks) bool {
+	switch {
+	case s.st.Closed || s.st.Approval != nil:
 		return false
-	}
-	if s.st.Request != nil {
+	case s.st.Request != nil:
+		return k.asks || k.brings
+	case !k.asks:
+		return false
+	case k.brings:
 		return true
 	}
 	weigh, _ := s.attempts()

@@ -46,8 +46,6 @@ type adapter interface {
 	setup.Probe
 	setup.Tester
 	EnsureLabels(ctx context.Context, repo int64, specs []forge.LabelSpec) error
-	// Observe takes a repository's name from a delivery, for the next call.
-	Observe(repo forge.Repo)
 }
 
 // set is the first of the variables that has a value, itself or by a file.

@@ -81,7 +81,7 @@ func (r *report) answerAims() []aim {
 func (r *report) callAims() []aim {
 	all := []aim{
 		{what: fmt.Sprintf("a warm answer takes %d calls beside reactions and labels, at every length", warmCalls)},
-		{what: fmt.Sprintf("an approval takes %d calls, at every length", approvalCalls)},
+		{what: fmt.Sprintf("an approval takes %d calls beside those and the look for the repository's playbook", approvalCalls)},
 		{what: "a cold answer takes at most one listing"},
 	}
 	counts := r.calls

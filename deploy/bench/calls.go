@@ -21,9 +21,10 @@ type counted map[string]int
 // beside is what reactions and labels cost, which are a courtesy.
 func (c counted) beside() int { return c[kindReaction] + c[kindLabel] }
 
-// own is what the answer itself costs.
+// own is what the answer itself costs; the look for the repository's own
+// playbook, which an approval takes afresh, is shown beside it.
 func (c counted) own() int {
-	n := -c.beside()
+	n := -c.beside() - c[kindPlaybook]
 	for _, k := range c {
 		n += k
 	}
@@ -72,12 +73,12 @@ func (b *bench) countCalls(ctx context.Context) (all []callsOf, err error) {
 	return all, nil
 }
 
-// theirs are the three commands: a question, another, and a request that a
-// command of the same comment gives what it needs.
+// theirs are the three commands: a question that is evidence too, another, and a
+// request for a gated restart.
 var theirs = [3]string{
-	"/recommend transport_eof",
+	"/attempt session_reconnect insufficient whoami names the old build\n/recommend transport_eof",
 	"/assess full_mcp_restart target=mcp-search",
-	"/attempt session_reconnect insufficient whoami names the old build\n/restart worker_restart target=mcp-search symptom=stale_capability it names the old build",
+	"/restart full_mcp_restart target=mcp-search symptom=stale_capability it names the old build",
 }
 
 // warmUpText is what is said in another thread before answers are counted: the

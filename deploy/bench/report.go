@@ -92,13 +92,13 @@ func (r *report) printAnswers(out io.Writer) {
 }
 
 func (r *report) printCalls(out io.Writer) {
-	fmt.Fprintln(out, "\nAPI calls of an answer, + those for reactions and labels; the answer's time")
+	fmt.Fprintln(out, "\nAPI calls of an answer, + the look for the repository's own playbook + reactions and labels; the answer's time")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "thread\tcold\t\twarm\t\tapproval\t\t")
 	row := func(what string, c callsOf) {
 		fmt.Fprintf(w, "%s\t", what)
 		for i, k := range []counted{c.cold, c.warm, c.approval} {
-			fmt.Fprintf(w, "%d + %d\t%s\t", k.own(), k.beside(), ms(c.took[i]))
+			fmt.Fprintf(w, "%d + %d + %d\t%s\t", k.own(), k[kindPlaybook], k.beside(), ms(c.took[i]))
 		}
 		fmt.Fprintln(w)
 	}
@@ -110,9 +110,11 @@ func (r *report) printCalls(out io.Writer) {
 	}
 	_ = w.Flush()
 	if len(r.calls) > 0 {
-		last := r.calls[len(r.calls)-1].cold
-		for _, kind := range slices.Sorted(maps.Keys(last)) {
-			fmt.Fprintf(out, "  cold: %d × %s\n", last[kind], kind)
+		last := r.calls[len(r.calls)-1]
+		for name, c := range map[string]counted{"cold": last.cold, "approval": last.approval} {
+			for _, kind := range slices.Sorted(maps.Keys(c)) {
+				fmt.Fprintf(out, "  %s: %d × %s\n", name, c[kind], kind)
+			}
 		}
 	}
 }

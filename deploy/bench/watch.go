@@ -23,8 +23,10 @@ type watch struct {
 	next http.Handler
 	srv  *http.Server
 
-	mu     sync.Mutex
-	calls  map[string]int
+	mu    sync.Mutex
+	calls map[string]int
+	// stands: the answer stands since calls were taken last.
+	stands bool
 	active int
 	last   time.Time
 	// posted gets the time of every comment created; it must be drained.
@@ -59,6 +61,9 @@ func (s *status) WriteHeader(code int) {
 func (w *watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	kind := kindOf(r.Method, r.URL.Path)
 	w.mu.Lock()
+	if w.stands && kind != kindReaction {
+		kind = kindLabel // what follows an answer is for labels: which there are, which are set
+	}
 	w.calls[kind]++
 	w.active++
 	w.mu.Unlock()
@@ -68,8 +73,10 @@ func (w *watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.active--
 		w.last = now
+		stands := kind == kindPost && s.code == http.StatusCreated
+		w.stands = w.stands || stands
 		w.mu.Unlock()
-		if kind == kindPost && s.code == http.StatusCreated {
+		if stands {
 			w.posted <- now
 		}
 	}()
@@ -83,6 +90,7 @@ const (
 	kindStanding = "standing"
 	kindReaction = "reaction"
 	kindLabel    = "label"
+	kindPlaybook = "the repository's playbook"
 )
 
 var numbers = regexp.MustCompile(`/\d+`)
@@ -96,6 +104,8 @@ func kindOf(method, path string) string {
 		return kindReaction
 	case strings.Contains(plain, "/labels"):
 		return kindLabel
+	case strings.HasSuffix(plain, "recovery-playbook.yaml"):
+		return kindPlaybook
 	case strings.HasSuffix(plain, "/permission"):
 		return kindStanding
 	case strings.HasSuffix(plain, "/issues/N/comments") && method == http.MethodPost:
@@ -112,6 +122,7 @@ func (w *watch) taken() map[string]int {
 	defer w.mu.Unlock()
 	calls := maps.Clone(w.calls)
 	clear(w.calls)
+	w.stands = false
 	return calls
 }
 

@@ -39,7 +39,7 @@ func (c *Client) File(ctx context.Context, repoID int64, path string) (content [
 func (c *Client) readFile(ctx context.Context, repoID int64, path, branch string) (*sdk.ContentsResponse, []byte, *wire.Exchange, error) {
 	what := wire.Read("file.read", "read a file of repository %d", repoID)
 	var file *sdk.ContentsResponse
-	ex, _, err := c.inRepo(ctx, what, repoID, trustName, func(t target) (err error) {
+	ex, _, err := c.inRepoOr404(ctx, what, repoID, trustName, trustAbsence, func(t target) (err error) {
 		file, _, err = t.api.GetContents(t.owner(), t.name(), branch, path)
 		return err
 	})

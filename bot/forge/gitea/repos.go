@@ -23,6 +23,10 @@ const pageSize = 50
 // proves the name (see proved) and costs nothing more.
 const trustName = time.Minute
 
+// trustAbsence is how recent the proof for a name must be for "there is no such
+// file" to be believed under it without asking again whose name it is.
+const trustAbsence = 2 * time.Second
+
 // errMoved is given by a call that found that its name leads to another
 // repository.
 var errMoved = errors.New("the name leads to another repository")
@@ -225,6 +229,12 @@ func (t target) name() string  { return t.repo.Name }
 // done nothing. maxAge is how old the proof for the cached name may be; 0: any
 // age, for calls whose answer proves it.
 func (c *Client) inRepo(ctx context.Context, what wire.Call, id int64, maxAge time.Duration, fn func(target) error) (*wire.Exchange, repoEntry, error) {
+	return c.inRepoOr404(ctx, what, id, maxAge, 0, fn)
+}
+
+// inRepoOr404 is inRepo for what may not be there: where the name was proved
+// less than surely ago, a 404 is no reason to resolve the id.
+func (c *Client) inRepoOr404(ctx context.Context, what wire.Call, id int64, maxAge, surely time.Duration, fn func(target) error) (*wire.Exchange, repoEntry, error) {
 	e, ok := c.repos.get(id)
 	fresh := false
 	if !ok || (maxAge > 0 && c.now().Sub(e.proved) >= maxAge) {
@@ -235,7 +245,8 @@ func (c *Client) inRepo(ctx context.Context, what wire.Call, id int64, maxAge ti
 		fresh = true
 	}
 	ex, err := c.do(ctx, what, func(api *sdk.Client) error { return fn(target{e, api}) })
-	moved := ex.Redirected() || errors.Is(err, forge.ErrNotFound) || errors.Is(err, errMoved)
+	absent := errors.Is(err, forge.ErrNotFound) && c.now().Sub(e.proved) >= surely
+	moved := ex.Redirected() || absent || errors.Is(err, errMoved)
 	if err == nil || !moved || fresh {
 		return ex, e, c.unmoved(what, ex, err)
 	}

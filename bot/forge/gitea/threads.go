@@ -88,7 +88,7 @@ func (c *Client) Comments(ctx context.Context, repoID, number int64, since time.
 	return out, nil
 }
 
-// ListsAtOnce says that Comments costs one call, however long the thread.
+// ListsAtOnce is true: Comments costs one call, however long the thread.
 func (c *Client) ListsAtOnce() bool { return true }
 
 // missingIssue finds out whether a 500 stands for an issue that is gone: Gitea

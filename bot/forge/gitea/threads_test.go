@@ -280,6 +280,42 @@ func TestObserve(t *testing.T) {
 	})
 }
 
+// TestAbsenceUnderAProvedName: "no such file" is believed where the name was
+// proved a moment ago, and else only once the id was resolved.
+func TestAbsenceUnderAProvedName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		look := func() string {
+			f.ResetCalls()
+			if _, _, err := f.c.File(t.Context(), f.repo.ID, ".gitea/recovery-playbook.yaml"); !errors.Is(err, forge.ErrNotFound) {
+				t.Errorf("error %v", err)
+			}
+			kinds := []string{}
+			for _, c := range f.Calls() {
+				kinds = append(kinds, c.Kind)
+			}
+			return strings.Join(kinds, " ")
+		}
+		ok(f.c.Comments(t.Context(), f.repo.ID, f.issue, time.Time{}))(t)
+		if got := look(); got != "file.read" {
+			t.Errorf("after the thread was listed: %q", got)
+		}
+		<-time.After(trustAbsence)
+		if got := look(); got != "file.read repo.by_id" {
+			t.Errorf("a while later: %q", got)
+		}
+		<-time.After(trustAbsence)
+		if err := f.Rename("ops/runtime", "ops/elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+		f.AddRepo("ops/runtime")
+		f.AddCollaborator("ops/runtime", "botty", "admin")
+		if got := look(); got != "file.read repo.by_id file.read" {
+			t.Errorf("when the name was given to another repository: %q", got)
+		}
+	})
+}
+
 func TestBodiesThatSayNothingAreNotSent(t *testing.T) {
 	f := newFixture(t)
 	_, err := f.c.CreateComment(t.Context(), f.repo.ID, f.issue, "")

@@ -54,6 +54,9 @@ func (c *Client) Comment(ctx context.Context, repoID, id int64) (forge.Comment, 
 	return out, nil
 }
 
+// ListsAtOnce is false: Comments takes a call for every hundred.
+func (c *Client) ListsAtOnce() bool { return false }
+
 // Comments lists the comments of a thread that were updated at or after since
 // (whole seconds; zero: all), ascending by id, each once. It takes one call
 // for every hundred.
