@@ -22,19 +22,6 @@ import (
 // or laxer by one minute-old commit, and approves nothing.
 const overlayAge = time.Minute
 
-// overlayPaths are where a repository's own playbook may stand, by kind of
-// forge; the first that is there holds. A forge's name begins with its kind.
-func overlayPaths(forgeName string) []string {
-	const name = "/recovery-playbook.yaml"
-	switch {
-	case strings.HasPrefix(forgeName, "github"):
-		return []string{".github" + name}
-	case strings.HasPrefix(forgeName, "forgejo"):
-		return []string{".forgejo" + name, ".gitea" + name, ".github" + name}
-	}
-	return []string{".gitea" + name, ".github" + name}
-}
-
 // overlayView is the policy that holds in one repository.
 type overlayView struct {
 	// book is the operator's playbook, tightened where a file says so.
@@ -118,7 +105,7 @@ func passing(err error) bool {
 // read gives the repository's file as it is now, nil where there is none. With
 // an error the version still tells which file it was about.
 func (c *overlayCache) read(ctx context.Context, forgeName string, repo int64) (*overlayVersion, error) {
-	for _, path := range overlayPaths(forgeName) {
+	for _, path := range forge.PlaybookPaths(forgeName) {
 		content, commit, err := c.b.Forges[forgeName].File(ctx, repo, path)
 		switch {
 		case err == nil:

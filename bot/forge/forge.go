@@ -3,7 +3,10 @@
 // no policy and talks to nobody; the adapters beside it do.
 package forge
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Permission is a forge's own answer, mapped; see playbook.Permission for the
 // order. It is a type of its own because adapters never see the policy.
@@ -41,6 +44,19 @@ type Repo struct {
 
 // FullName is owner/name.
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
+
+// PlaybookPaths are where a repository's own playbook may stand, by a forge's
+// name, which begins with its kind; the first that is there holds.
+func PlaybookPaths(forgeName string) []string {
+	const name = "/recovery-playbook.yaml"
+	switch {
+	case strings.HasPrefix(forgeName, "github"):
+		return []string{".github" + name}
+	case strings.HasPrefix(forgeName, "forgejo"):
+		return []string{".forgejo" + name, ".gitea" + name, ".github" + name}
+	}
+	return []string{".gitea" + name, ".github" + name}
+}
 
 // Issue is an issue or pull request as the forge holds it now.
 type Issue struct {

@@ -28,6 +28,9 @@ type Probe interface {
 	Writers(ctx context.Context, repo int64) ([]forge.Account, error)
 	Hooks(ctx context.Context, p forge.Place) ([]forge.Hook, error)
 	TeamMember(ctx context.Context, org, team, login string) (bool, error)
+	// File reads a file of the default branch and names the commit that
+	// changed it last; forge.ErrNotFound where there is none.
+	File(ctx context.Context, repo int64, path string) (content []byte, commit string, err error)
 	React(ctx context.Context, repo, number int64, obj forge.Object, r forge.Reaction, on bool) error
 }
 
@@ -192,14 +195,16 @@ func (c *checker) version(v forge.Version) {
 }
 
 // shorten keeps what a server says of itself to a line.
-func shorten(s string) string {
+func shorten(s string) string { return shortenTo(s, 60) }
+
+func shortenTo(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return -1
 		}
 		return r
 	}, s)
-	return s[:min(len(s), 60)]
+	return s[:min(len(s), most)]
 }
 
 func (c *checker) clock(here, there time.Time) {

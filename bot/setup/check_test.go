@@ -53,12 +53,19 @@ func TestCheckHealthy(t *testing.T) {
 	_, u, _ := healthy(t)
 	found := u.Run(t.Context())
 	mustEqual(t, "findings", outcome(found), ``)
-	for _, check := range []string{"address", "version", "clock", "token", "repository", "scopes", "rights", "approvers", "hook", "reachability", "delivery"} {
+	for _, check := range []string{"address", "version", "clock", "token", "repository", "scopes", "rights", "overlay", "approvers", "hook", "reachability", "delivery"} {
 		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Check == check }) {
 			t.Errorf("%s was not checked", check)
 		}
 	}
 }
+
+// overlaid is where a repository's own playbook is on the default branch;
+// tightens is one.
+const (
+	overlaid = ":.gitea/recovery-playbook.yaml"
+	tightens = "tighten:\n  - {action: host_restart, disable: true}\n"
+)
 
 func refusal(status int) error {
 	return &forge.Error{Op: "ask", Status: status, Kind: forge.ErrUnverified, FromForge: true}
@@ -159,8 +166,26 @@ func TestCheckFindsOneFault(t *testing.T) {
 		"no administrator":  {func(_ *world, u *Checkup, _ map[string]webhook.Record) { u.Tester = nil }, "skipped reachability ops/incidents"},
 		"bot not running":   {func(_ *world, u *Checkup, _ map[string]webhook.Record) { u.Running = false }, "skipped reachability ops/incidents"},
 		"no record to read": {func(_ *world, u *Checkup, _ map[string]webhook.Record) { u.Record = nil }, "skipped reachability ops/incidents\nskipped delivery ops/incidents"},
-		"no playbook":       {func(_ *world, u *Checkup, _ map[string]webhook.Record) { u.Playbook = nil }, "skipped approvers ops/incidents"},
-		"no delivery ever":  {func(_ *world, u *Checkup, r map[string]webhook.Record) { u.Tester = nil; delete(r, hooked) }, "skipped reachability ops/incidents\nfailed delivery ops/incidents"},
+		"no playbook":       {func(_ *world, u *Checkup, _ map[string]webhook.Record) { u.Playbook = nil }, "skipped overlay ops/incidents\nskipped approvers ops/incidents"},
+		"an overlay":        {func(w *world, _ *Checkup, _ map[string]webhook.Record) { w.repos[0].files[overlaid] = tightens }, ""},
+		"an overlay that is none": {func(w *world, _ *Checkup, _ map[string]webhook.Record) {
+			w.repos[0].files[overlaid] = "tighten: all"
+		}, "failed overlay ops/incidents"},
+		"an overlay that loosens": {func(w *world, _ *Checkup, _ map[string]webhook.Record) {
+			w.repos[0].files[overlaid] = "tighten:\n  - {action: full_mcp_restart, standing: read}\n"
+		}, "failed overlay ops/incidents"},
+		"an overlay that is a directory": {func(w *world, _ *Checkup, _ map[string]webhook.Record) {
+			w.repos[0].files[overlaid], w.errs["File"] = tightens, away
+		}, "failed overlay ops/incidents"},
+		"an overlay that disables what only one could approve": {func(w *world, _ *Checkup, _ map[string]webhook.Record) {
+			w.repos[0].files[overlaid] = tightens
+			w.repos[0].perms["bob"] = forge.PermissionAdmin
+		}, ""},
+		"an overlay that leaves one who could approve": {func(w *world, _ *Checkup, _ map[string]webhook.Record) {
+			w.repos[0].files[overlaid] = tightens + "  - {action: full_mcp_restart, standing: owner}\n"
+			w.repos[0].perms["bob"] = forge.PermissionAdmin
+		}, "failed approvers ops/incidents"},
+		"no delivery ever": {func(_ *world, u *Checkup, r map[string]webhook.Record) { u.Tester = nil; delete(r, hooked) }, "skipped reachability ops/incidents\nfailed delivery ops/incidents"},
 		"last one refused": {func(_ *world, u *Checkup, r map[string]webhook.Record) {
 			u.Tester = nil
 			r[hooked] = webhook.Record{AcceptedAt: noon.Add(-time.Hour), RefusedAt: noon.Add(-time.Minute), Status: 401}

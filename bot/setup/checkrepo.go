@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +15,12 @@ import (
 	"playbook-bot/playbook"
 )
 
-// repository checks one repository: rights, approvers, hook, deliveries.
+// repository checks one repository: rights, its own playbook, approvers, hook,
+// deliveries.
 func (c *checker) repository(ctx context.Context, t target) {
 	name := t.repo.FullName()
 	admin := c.rights(ctx, t.repo)
+	book := c.overlay(ctx, t.repo)
 	switch {
 	case c.Playbook == nil:
 		c.skip("approvers", name, "no playbook can be read")
@@ -25,7 +29,7 @@ func (c *checker) repository(ctx context.Context, t target) {
 	case !admin:
 		c.skip("approvers", name, "who may what cannot be read with so little")
 	default:
-		c.approvers(ctx, t.repo)
+		c.approvers(ctx, t.repo, book)
 	}
 	find := c.hook
 	if c.App {
@@ -38,6 +42,58 @@ func (c *checker) repository(ctx context.Context, t target) {
 		return
 	}
 	c.delivery(ctx, name, at, c.reachability(ctx, name, at))
+}
+
+// overlay checks the repository's own playbook, and gives what holds there.
+func (c *checker) overlay(ctx context.Context, repo forge.Repo) *playbook.Playbook {
+	name := repo.FullName()
+	if c.Playbook == nil {
+		c.skip("overlay", name, "no playbook can be read")
+		return nil
+	}
+	for _, path := range forge.PlaybookPaths(c.Forge.Name()) {
+		content, commit, err := c.Forge.File(ctx, repo.ID, path)
+		if errors.Is(err, forge.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			c.fail("overlay", name, path+" could not be read: "+err.Error(),
+				"Until it can be, its last version that could be used holds, and without one no gated rung is approved. It must be a file; is it a link or a directory?")
+			return c.Playbook
+		}
+		o, err := playbook.LoadOverlay(bytes.NewReader(content))
+		if err == nil {
+			var book *playbook.Playbook
+			if book, err = c.Playbook.Tighten(o); err == nil {
+				c.ok("overlay", name, "%s at commit %s tightens the playbook", path, shorten(commit)[:min(12, len(shorten(commit)))])
+				return book
+			}
+		}
+		c.fail("overlay", name, path+" cannot be used: "+firstFault(err),
+			"Until it is mended, its last version that could be used holds, and without one no gated rung is approved. Mend it on the default branch; in a checkout this says every fault:",
+			"playbook-bot playbook check "+path)
+		return c.Playbook
+	}
+	c.ok("overlay", name, "it has no playbook of its own")
+	return c.Playbook
+}
+
+// firstFault is the first fault of a playbook and how many more there are. What
+// it quotes of the file is kept to a line.
+func firstFault(err error) string {
+	faults := playbook.Faults(err)
+	if len(faults) == 0 {
+		return shortenTo(err.Error(), 200)
+	}
+	text := fmt.Sprintf("line %d: %s", faults[0].Line, faults[0].Why)
+	if faults[0].Field != "" {
+		text = fmt.Sprintf("line %d, %s: %s", faults[0].Line, faults[0].Field, faults[0].Why)
+	}
+	text = shortenTo(text, 200)
+	if n := len(faults) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
 }
 
 func (c *checker) rights(ctx context.Context, repo forge.Repo) bool {
@@ -70,7 +126,8 @@ const approversNeeded = 2
 // maxApprovers bounds how many accounts are asked about, a call each.
 const maxApprovers = 200
 
-func (c *checker) approvers(ctx context.Context, repo forge.Repo) {
+// approvers looks who could approve by book, the playbook that holds there.
+func (c *checker) approvers(ctx context.Context, repo forge.Repo, book *playbook.Playbook) {
 	name := repo.FullName()
 	people, more, err := c.candidates(ctx, repo)
 	if err != nil {
@@ -88,14 +145,14 @@ func (c *checker) approvers(ctx context.Context, repo forge.Repo) {
 			continue
 		}
 		s := playbook.Standing{Permission: standing(perm), Roles: c.rolesOf(ctx, a)}
-		for _, r := range c.gated() {
-			if c.Playbook.Matrix(r.Action, s, a.Login).Allowed {
+		for _, r := range gated(book) {
+			if book.Matrix(r.Action, s, a.Login).Allowed {
 				may[r.Action] = append(may[r.Action], a.Login)
 			}
 		}
 	}
 	var all, short []string
-	for _, r := range c.gated() {
+	for _, r := range gated(book) {
 		logins := may[r.Action]
 		text := fmt.Sprintf("rank %d: %s", r.Rank, listOr(logins, "nobody"))
 		all = append(all, text)
@@ -104,7 +161,7 @@ func (c *checker) approvers(ctx context.Context, repo forge.Repo) {
 		}
 	}
 	if len(short) == 0 {
-		c.ok("approvers", name, "%s", strings.Join(all, "; "))
+		c.ok("approvers", name, "%s", cmp.Or(strings.Join(all, "; "), "no gated rung is left"))
 		return
 	}
 	c.fail("approvers", name, "fewer than two accounts could approve: "+strings.Join(all, "; "),
@@ -114,8 +171,8 @@ func (c *checker) approvers(ctx context.Context, repo forge.Repo) {
 }
 
 // gated are the rungs that only a request can open.
-func (c *checker) gated() []playbook.Rung {
-	return slices.DeleteFunc(c.Playbook.Rungs(), func(r playbook.Rung) bool { return !r.Gated })
+func gated(book *playbook.Playbook) []playbook.Rung {
+	return slices.DeleteFunc(book.Rungs(), func(r playbook.Rung) bool { return !r.Gated || r.Disabled })
 }
 
 // candidates are the accounts that may write, and those the playbook names;

@@ -370,7 +370,7 @@ func TestGitHubCheckup(t *testing.T) {
 		k.repository(t.Context(), target{forge.Repo{ID: 41, Owner: "ops", OwnerID: 7, Name: "incidents"}, true})
 		return outcome(k.found)
 	}
-	const skipped = "skipped approvers ops/incidents\nskipped reachability ops/incidents"
+	const skipped = "skipped overlay ops/incidents\nskipped approvers ops/incidents\nskipped reachability ops/incidents"
 	mustEqual(t, "by GitHub's record", status(), skipped)
 	h.sent = 401
 	mustEqual(t, "refused", status(), skipped+"\nfailed delivery ops/incidents")

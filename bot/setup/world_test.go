@@ -242,6 +242,14 @@ func (w *world) ReadFile(_ context.Context, repo int64, path, branch string) (fo
 	return forge.File{Content: []byte(content), Version: "v:" + content}, nil
 }
 
+func (w *world) File(_ context.Context, repo int64, path string) ([]byte, string, error) {
+	content, ok := w.repo(repo).files[":"+path]
+	if !ok {
+		return nil, "", notFound("file")
+	}
+	return []byte(content), "0123456789abcdef0123456789abcdef01234567", w.errs["File"]
+}
+
 func (w *world) ChangeFile(_ context.Context, repo int64, c forge.FileChange) error {
 	w.writes++
 	if err := w.errs["ChangeFile"]; err != nil {

@@ -36,6 +36,7 @@ nothing on the forge.
   address, version, clock  of the forge
   token, scopes            of the bot's account; roles: teams the playbook names
   repository, rights       of each of REPOSITORIES
+  overlay                  its own playbook, where it has one
   approvers                who could approve the gated rungs; fewer than two is
                            red: nobody endorses himself
   hook                     of the repository, or of its organisation

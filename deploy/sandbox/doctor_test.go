@@ -450,6 +450,15 @@ func damages() []damage {
 				ok(t, box.gitea.JoinTeam(t.Context(), "olivia", w.repo.Org, "Owners", "oscar"))
 			}
 		}},
+		{name: "repository's playbook mistyped", check: "overlay", byHand: true, breakIt: func(t *testing.T, w *ward) (*bot.Bot, func(*testing.T)) {
+			const path = ".gitea/recovery-playbook.yaml"
+			ok(t, w.repo.Write(t.Context(), "olivia", path, []byte("tighten:\n  - {action: host_restart, disabled: true}\n")))
+			return nil, func(t *testing.T) {
+				ok(t, w.repo.Write(t.Context(), "olivia", path, []byte("tighten:\n  - {action: host_restart, disable: true}\n")))
+				mustBeGreen(t, w.bot)
+				ok(t, w.repo.Write(t.Context(), "olivia", path, nil))
+			}
+		}},
 		{name: "repository renamed", check: "repository", breakIt: func(t *testing.T, w *ward) (*bot.Bot, func(*testing.T)) {
 			ok(t, w.repo.Rename(t.Context(), "outages"))
 			return nil, func(t *testing.T) { ok(t, w.repo.Rename(t.Context(), "incidents")) }
