@@ -147,7 +147,7 @@ var foreignTag = regexp.MustCompile(`<(?:[^a-z/]|/?(?:a|b|i|u|s|em|img|script|if
 
 var containers = regexp.MustCompile(`^(?:(?:[0-9]+[.)]|[-+*])\s+|>\s*)*(?:\|\s*)?`)
 
-var commandLine = regexp.MustCompile(`^(?:/[a-z]|@\S)`)
+var commandLine = regexp.MustCompile(`^(?:/[a-z]|@\w)`)
 
 // liveLine finds a line outside code that begins, once what nobody sees is
 // taken away, with a command or with a mention that is not ours.
