@@ -85,6 +85,9 @@ func FuzzBuildAttemptRecord(f *testing.F) {
 	f.Add("client_reconnect", "failed", "still 404", "ada", "2026-05-02T07:10:00+05:30", "search")
 	f.Add("сlient reconnect", "worked 5 min then same", "nobody ran pkill", "@bob", "14:05 CEST", "mcp search")
 	f.Add("pkill -f x", "", "", "", "-", "-")
+	f.Add("pkill\v\xd5l \xdbFx?\xdb\v\xd5l[", "", "\xcf3\xb2J", "p\xf7vJ\x9e", "\x9b\xa1@", "\xff")
+	f.Add("client_reconnect", "failed", "still", "@\x00 LL", "-", "-\x00")
+	f.Add("client_reconnect", "failed", "still", "@@-", "-", "\u200b?")
 	p := Default()
 	f.Fuzz(func(t *testing.T, action, outcome, reason, actor, at, target string) {
 		c := Context{Author: "ada", At: noon}

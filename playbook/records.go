@@ -43,11 +43,12 @@ func (p *Playbook) build(raw RawAttempt, c Context) (Attempt, []string, []fieldP
 
 	a := Attempt{RecordedBy: c.Author, PostedAt: utc(c.At), RecordedAt: utc(c.At)}
 	a.Reason, a.Cut = cutReason(raw.Reason)
-	a.Kill = isKillAction(raw.Action) || statesKill(a.Reason) || statesKill(raw.Outcome[:min(len(raw.Outcome), MaxReason)])
+	deed := plain(raw.Action, maxActor) // as it will stand in the record, and be read there again
+	a.Kill = isKillAction(deed) || statesKill(a.Reason) || statesKill(raw.Outcome[:min(len(raw.Outcome), MaxReason)])
 
 	var known bool
 	if a.Action, known = p.NormalizeAction(raw.Action); !known && a.Kill {
-		a.Action = plain(raw.Action, maxActor)
+		a.Action = deed
 	} else if !known {
 		fail("action", p.whyNoAction(raw.Action, p.SuggestActions(raw.Action)))
 	}
@@ -68,11 +69,12 @@ func (p *Playbook) build(raw RawAttempt, c Context) (Attempt, []string, []fieldP
 			notes = append(notes, why+"; the text's own time is taken for the kill")
 		}
 	}
-	if a.Target = plain(present(raw.Target), maxTarget+1); utf8.RuneCountInString(a.Target) > maxTarget {
+	// What is invisible goes first: what is left may be a dash, or have an @ before it.
+	if a.Target = present(plain(raw.Target, maxTarget+1)); utf8.RuneCountInString(a.Target) > maxTarget {
 		fail("target", fmt.Sprintf("the target is longer than %d characters", maxTarget))
 	}
 	a.Actor = c.Author
-	if actor := strings.TrimPrefix(plain(present(raw.Actor), maxActor), "@"); actor != "" {
+	if actor := present(strings.TrimLeft(plain(raw.Actor, maxActor), "@ ")); actor != "" {
 		a.Actor = actor
 	}
 	if len(problems) > 0 {
