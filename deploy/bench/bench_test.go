@@ -137,19 +137,49 @@ func TestQuantile(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	const repo = "/api/v1/repos/ops/incidents"
 	for call, want := range map[string]string{
-		"POST " + repo + "/issues/3/comments":            kindPost,
-		"GET " + repo + "/issues/3/comments":             kindListing,
-		"GET " + repo + "/issues/comments/77":            "GET " + repo + "/issues/comments/N",
-		"POST " + repo + "/issues/comments/77/reactions": kindReaction,
-		"POST " + repo + "/issues/3/labels":              kindLabel,
-		"GET " + repo + "/collaborators/wren/permission": kindStanding,
-		"GET " + repo + "/issues/comments":               "GET " + repo + "/issues/comments",
-		"DELETE " + repo + "/issues/3/labels/9":          kindLabel,
+		"POST " + repo + "/issues/3/comments":                     kindPost,
+		"GET " + repo + "/issues/3/comments":                      kindListing,
+		"GET " + repo + "/issues/comments/77":                     "GET " + repo + "/issues/comments/N",
+		"POST " + repo + "/issues/comments/77/reactions":          kindReaction,
+		"POST " + repo + "/issues/3/labels":                       kindLabel,
+		"GET " + repo + "/collaborators/wren/permission":          kindStanding,
+		"GET " + repo + "/issues/comments":                        "GET " + repo + "/issues/comments",
+		"DELETE " + repo + "/issues/3/labels/9":                   kindLabel,
+		"GET " + repo + "/contents/.gitea/recovery-playbook.yaml": kindPlaybook,
 	} {
 		method, path, _ := strings.Cut(call, " ")
 		if got := kindOf(method, path); got != want {
 			t.Errorf("%s is %q, want %q", call, got, want)
 		}
+	}
+}
+
+// TestWatchSeesEveryAnswer: also those after the first, whose calls nobody took.
+func TestWatchSeesEveryAnswer(t *testing.T) {
+	w, err := watchOver(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	call := func(path string) {
+		t.Helper()
+		resp, err := http.Post(w.URL+"/api/v1/repos/ops/incidents"+path, "application/json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	for range 3 {
+		call("/issues/3/comments")
+		call("/issues/3/labels")
+		call("/issues/comments/7/reactions")
+		call("/issues/3") // which labels there are
+		if _, err := w.answered(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.taken(); got[kindPost] != 3 || got[kindLabel] != 6 || got[kindReaction] != 3 || len(got) != 3 {
+		t.Errorf("calls %v", got)
 	}
 }
 

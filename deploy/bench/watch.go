@@ -61,10 +61,11 @@ func (s *status) WriteHeader(code int) {
 func (w *watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	kind := kindOf(r.Method, r.URL.Path)
 	w.mu.Lock()
-	if w.stands && kind != kindReaction {
-		kind = kindLabel // what follows an answer is for labels: which there are, which are set
+	if w.stands && kind != kindReaction && kind != kindPost {
+		w.calls[kindLabel]++ // what follows an answer is for labels: which there are, which are set
+	} else {
+		w.calls[kind]++
 	}
-	w.calls[kind]++
 	w.active++
 	w.mu.Unlock()
 	s := &status{ResponseWriter: rw, code: http.StatusOK}
