@@ -125,7 +125,7 @@ func (s *side) say(ctx context.Context, i int) (time.Duration, error) {
 // modules/queue): a comment that follows an answer of the other side sooner
 // rides along with that answer's delivery, and the more so the later the other
 // side was done.
-const apart = 250 * time.Millisecond
+const apart = 160 * time.Millisecond
 
 // ask comments, and returns the time from the comment's 201 to the answer's.
 func (s *side) ask(ctx context.Context, number int64, text string) (time.Duration, error) {

@@ -64,7 +64,7 @@ func (b *bench) compareIntake(ctx context.Context) (_ *intakeTable, err error) {
 	}
 	for _, conns := range connections {
 		b.saying("intake: %d connections", conns)
-		for name, m := range b.inTurns(ctx, all, conns) {
+		for name, m := range b.inTurns(ctx, all, conns, b.rounds) {
 			t.at[name][conns] = m
 			if m.failed > 0 {
 				err = errors.Join(err, fmt.Errorf("%s at %d connections: %d of %d failed, the first: %w", name, conns, m.failed, m.sent, m.firstFailure))
@@ -135,10 +135,10 @@ func metBefore(ctx context.Context, url string) error {
 
 // inTurns gives every contender rounds of load, one after the other. The rate
 // is the median round's; the latencies are of all rounds.
-func (b *bench) inTurns(ctx context.Context, all []*contender, conns int) map[string]measured {
+func (b *bench) inTurns(ctx context.Context, all []*contender, conns, rounds int) map[string]measured {
 	total, rates, out := map[string]result{}, map[string][]float64{}, map[string]measured{}
 	cpu := map[string]time.Duration{}
-	for i := range b.rounds {
+	for i := range rounds {
 		for j := range all {
 			c := all[(i+j)%len(all)] // nobody always comes after the same
 			before := c.cpu()
