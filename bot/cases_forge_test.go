@@ -358,10 +358,11 @@ func TestCase21_unicode(t *testing.T) {
 // after it, and so is what happened meanwhile; old history is not replayed.
 func TestCase22_shutdownAndMissed(t *testing.T) {
 	inBubble(t, func(w *world) {
+		w.forge.Hold(true) // or a delivery may be gone before it is taken
 		old := w.files("adam", "/restart full_mcp_restart")
-		w.forge.Take()
 		n := w.files("adam", "search is down")
 		w.forge.Take()
+		w.forge.Hold(false)
 		w.settle()
 		w.posts("adam", n, "/restart host_restart old")
 		w.forge.Settle()

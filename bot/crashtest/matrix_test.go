@@ -112,6 +112,10 @@ func (w *world) disturbed(point string, steps []step) (after []outcome, n tally,
 		var out outcome
 		var err error
 		n, out, err = w.verify(i)
+		for !w.idle() { // a process started anew has just swept, and found something
+			w.settle(w.reviveLast)
+			n, out, err = w.verify(i)
+		}
 		if err != nil {
 			w.t.Errorf("after %q: %v", s.said, err)
 		}
