@@ -238,9 +238,11 @@ func (b *Bot) Accept(ctx context.Context, e forge.Event) (string, error) {
 	}
 	if f, ok := b.Forges[e.Forge]; ok {
 		f.Observe(e.Repo)
+		if f.ListsAtOnce() {
+			b.lively.note(e) // before a worker can be at it
+		}
 	}
 	b.Fail("accepting")
-	b.lively.note(e) // before a worker can be at it
 	taken, err := b.Ledger.Accept(ctx, in)
 	if err != nil {
 		return "", fmt.Errorf("store delivery %s: %w", e.Delivery, err)

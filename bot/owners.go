@@ -18,44 +18,40 @@ import (
 // its. So what a delivery says of a repository's owner is held against this.
 type owners struct {
 	mu sync.Mutex
-	m  map[standingKey]int64
-	// unsaid are repositories of which the ledger knew nothing when last asked.
-	unsaid map[standingKey]time.Time
+	m  map[standingKey]ownerEntry
+}
+
+// ownerEntry is the id of a repository's owner; 0: the ledger, asked at that
+// time, knew nothing.
+type ownerEntry struct {
+	id int64
+	at time.Time
 }
 
 // unsaidAge is how long the ledger is not asked again whose a repository is: it
 // is asked with every delivery until the forge, or another replica, has said.
 const unsaidAge = time.Second
 
-func (o *owners) get(key standingKey) int64 {
+// get reports known where the ledger need not be asked.
+func (o *owners) get(key standingKey) (owner int64, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.m[key]
+	e := o.m[key]
+	return e.id, e.id != 0 || time.Since(e.at) < unsaidAge
 }
 
+// set keeps an owner, or that the ledger knew none: the forge may have said one
+// while it was asked.
 func (o *owners) set(key standingKey, owner int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if owner == 0 && o.m[key].id != 0 {
+		return
+	}
 	if o.m == nil || len(o.m) > 10_000 { // a bound, not a policy: the ledger has them
-		o.m = map[standingKey]int64{}
+		o.m = map[standingKey]ownerEntry{}
 	}
-	o.m[key] = owner
-}
-
-// silent reports whether the ledger knew nothing a moment ago.
-func (o *owners) silent(key standingKey) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return time.Since(o.unsaid[key]) < unsaidAge
-}
-
-func (o *owners) noteSilent(key standingKey) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.unsaid == nil || len(o.unsaid) > 10_000 {
-		o.unsaid = map[standingKey]time.Time{}
-	}
-	o.unsaid[key] = time.Now()
+	o.m[key] = ownerEntry{owner, time.Now()}
 }
 
 func ownerMeta(key standingKey) string { return fmt.Sprintf("owner:%s:%d", key.forge, key.repo) }
@@ -65,7 +61,7 @@ func ownerMeta(key standingKey) string { return fmt.Sprintf("owner:%s:%d", key.f
 // forge.
 func (b *Bot) belongs(ctx context.Context, forgeName string, r forge.Repo) {
 	key := standingKey{forge: forgeName, repo: r.ID}
-	if r.ID == 0 || r.OwnerID == 0 || b.owners.get(key) == r.OwnerID {
+	if known, _ := b.owners.get(key); r.ID == 0 || r.OwnerID == 0 || known == r.OwnerID {
 		return
 	}
 	if err := b.Ledger.SetMeta(ctx, ownerMeta(key), strconv.FormatInt(r.OwnerID, 10)); err != nil {
@@ -78,11 +74,8 @@ func (b *Bot) belongs(ctx context.Context, forgeName string, r forge.Repo) {
 // owner is the id of a repository's owner as last heard from the forge, 0 where
 // it has never said.
 func (b *Bot) owner(ctx context.Context, key standingKey) (int64, error) {
-	if id := b.owners.get(key); id != 0 {
+	if id, known := b.owners.get(key); known {
 		return id, nil
-	}
-	if b.owners.silent(key) {
-		return 0, nil
 	}
 	raw, err := b.Ledger.Meta(ctx, ownerMeta(key))
 	if err != nil {
@@ -90,8 +83,7 @@ func (b *Bot) owner(ctx context.Context, key standingKey) (int64, error) {
 	}
 	id, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
-		b.owners.noteSilent(key)
-		return 0, nil
+		id = 0 // nothing was said
 	}
 	b.owners.set(key, id)
 	return id, nil
