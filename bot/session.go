@@ -62,12 +62,12 @@ type object struct {
 
 // open loads a thread that is in hand. The session is there even where an
 // error is: then it only serves to put off what is due.
-func (b *Bot) open(ctx context.Context, l *store.Lease) (*session, error) {
+func (b *Bot) open(ctx context.Context, l *store.Lease, c *courtesy) (*session, error) {
 	t, err := b.Ledger.Load(ctx, l)
 	if err != nil {
 		return nil, fmt.Errorf("load the thread: %w", err)
 	}
-	s := &session{b: b, lease: l, t: t, repo: t.Repo, objects: map[forge.Object]*object{}, now: b.Now().UTC()}
+	s := &session{b: b, lease: l, courtesy: c, t: t, repo: t.Repo, objects: map[forge.Object]*object{}, now: b.Now().UTC()}
 	if !t.Now.IsZero() {
 		// One clock for all replicas, and the one that wake-ups are set by.
 		s.now = t.Now.UTC()

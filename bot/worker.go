@@ -177,10 +177,7 @@ func (b *Bot) turns(ctx context.Context, l *store.Lease, c *courtesy) error {
 // oneTurn does one thing in a thread. Whatever fails in it and is nobody's
 // to try again puts the thread off.
 func (b *Bot) oneTurn(ctx context.Context, l *store.Lease, c *courtesy) (again bool, err error) {
-	s, err := b.open(ctx, l)
-	if s != nil {
-		s.courtesy = c
-	}
+	s, err := b.open(ctx, l, c)
 	if err == nil {
 		again, err = s.turn(ctx)
 	}

@@ -65,7 +65,7 @@ func (c *checker) overlay(ctx context.Context, repo forge.Repo) *playbook.Playbo
 		if err == nil {
 			var book *playbook.Playbook
 			if book, err = c.Playbook.Tighten(o); err == nil {
-				c.ok("overlay", name, "%s at commit %s tightens the playbook", path, shorten(commit)[:min(12, len(shorten(commit)))])
+				c.ok("overlay", name, "%s at commit %s tightens the playbook", path, shortenTo(commit, 12))
 				return book
 			}
 		}
@@ -85,11 +85,7 @@ func firstFault(err error) string {
 	if len(faults) == 0 {
 		return shortenTo(err.Error(), 200)
 	}
-	text := fmt.Sprintf("line %d: %s", faults[0].Line, faults[0].Why)
-	if faults[0].Field != "" {
-		text = fmt.Sprintf("line %d, %s: %s", faults[0].Line, faults[0].Field, faults[0].Why)
-	}
-	text = shortenTo(text, 200)
+	text := shortenTo(faults[0].Error(), 200)
 	if n := len(faults) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
@@ -134,6 +130,7 @@ func (c *checker) approvers(ctx context.Context, repo forge.Repo, book *playbook
 		c.skip("approvers", name, "they could not be listed: %s", err)
 		return
 	}
+	rungs := gated(book)
 	may := map[string][]string{} // action → logins
 	for _, a := range people {
 		perm, id, err := c.Forge.Permission(ctx, repo.ID, a.Login)
@@ -145,14 +142,14 @@ func (c *checker) approvers(ctx context.Context, repo forge.Repo, book *playbook
 			continue
 		}
 		s := playbook.Standing{Permission: standing(perm), Roles: c.rolesOf(ctx, a)}
-		for _, r := range gated(book) {
+		for _, r := range rungs {
 			if book.Matrix(r.Action, s, a.Login).Allowed {
 				may[r.Action] = append(may[r.Action], a.Login)
 			}
 		}
 	}
 	var all, short []string
-	for _, r := range gated(book) {
+	for _, r := range rungs {
 		logins := may[r.Action]
 		text := fmt.Sprintf("rank %d: %s", r.Rank, listOr(logins, "nobody"))
 		all = append(all, text)

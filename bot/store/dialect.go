@@ -19,10 +19,8 @@ import (
 //
 // SQLite needs neither lock: its writing transactions exclude each other.
 type dialect struct {
-	// numbered: arguments are $1, $2, … instead of ?.
+	// numbered: arguments are $1, $2, … instead of ?, and may be arrays.
 	numbered bool
-	// arrays: an argument may be an array.
-	arrays bool
 	// clock is the SQL of {now}; where empty, {now} is an argument taken from
 	// the process's clock.
 	clock      string
@@ -173,7 +171,7 @@ func (r runner) one(ctx context.Context, query string, a args, dest ...any) erro
 // head, then row as often as there are rows, then tail. On PostgreSQL, where a
 // statement is a round trip, it is always one.
 func (r runner) rows(ctx context.Context, head, row, tail string, rows [][]any, scan func(*sql.Rows) error) error {
-	if !r.d.arrays {
+	if !r.d.numbered {
 		return r.values(ctx, head, row, tail, rows, scan)
 	}
 	if len(rows) == 0 {

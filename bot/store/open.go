@@ -132,7 +132,7 @@ func startSQLite(ctx context.Context, s *sqliteDB, o Options) (*ledger, error) {
 }
 
 func openLedgerPostgres(ctx context.Context, databaseURL string, o Options) (*ledger, error) {
-	d := &dialect{numbered: true, arrays: true, clock: pgClock, lock: "FOR UPDATE", skip: "FOR UPDATE SKIP LOCKED"}
+	d := &dialect{numbered: true, clock: pgClock, lock: "FOR UPDATE", skip: "FOR UPDATE SKIP LOCKED"}
 	if o.postgresClock != "" {
 		d.clock = o.postgresClock
 	}
