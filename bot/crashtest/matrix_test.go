@@ -111,11 +111,7 @@ func (w *world) disturbed(point string, steps []step) (after []outcome, n tally,
 		w.disarm()
 		var out outcome
 		var err error
-		n, out, err = w.verify(i)
-		for !w.idle() { // a process started anew has just swept, and found something
-			w.settle(w.reviveLast)
-			n, out, err = w.verify(i)
-		}
+		n, out, err = w.verifyQuiet(i, w.reviveLast)
 		if err != nil {
 			w.t.Errorf("after %q: %v", s.said, err)
 		}

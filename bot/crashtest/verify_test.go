@@ -127,6 +127,19 @@ func (w *world) verify(i *incident) (tally, outcome, error) {
 	return n, out, errors.Join(errs...)
 }
 
+// verifyQuiet is verify, again wherever work came up meanwhile: a process
+// started anew has just swept, and found something.
+func (w *world) verifyQuiet(i *incident, revive func()) (tally, outcome, error) {
+	w.t.Helper()
+	for {
+		n, out, err := w.verify(i)
+		if w.idle() {
+			return n, out, err
+		}
+		w.settle(revive)
+	}
+}
+
 // decided is the decision in an answer, in short.
 func decided(body string) string {
 	at := foldedDecision.FindStringSubmatch(body)

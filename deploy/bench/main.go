@@ -105,6 +105,11 @@ func (b *bench) sqlite(name string) string {
 
 // prepare builds the bot and finds what the machine has.
 func (b *bench) prepare(ctx context.Context) (err error) {
+	if b.profile != "" { // before minutes are spent on what cannot be kept
+		if err := os.MkdirAll(b.profile, 0o750); err != nil {
+			return fmt.Errorf("keep profiles: %w", err)
+		}
+	}
 	if b.tree, err = build.FindTree(ctx); err != nil {
 		return err
 	}

@@ -46,9 +46,6 @@ func (b *bench) fetchProfile(ctx context.Context, c *contender, what, as string)
 		return fmt.Errorf("take the profile %s of %s: status %d", as, c.name, resp.StatusCode)
 	}
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(c.name) + "." + as + ".pprof"
-	if err := os.MkdirAll(b.profile, 0o750); err != nil {
-		return fmt.Errorf("keep a profile: %w", err)
-	}
 	f, err := os.Create(filepath.Join(b.profile, name))
 	if err != nil {
 		return fmt.Errorf("keep a profile: %w", err)

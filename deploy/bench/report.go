@@ -111,11 +111,15 @@ func (r *report) printCalls(out io.Writer) {
 	_ = w.Flush()
 	if len(r.calls) > 0 {
 		last := r.calls[len(r.calls)-1]
-		for name, c := range map[string]counted{"cold": last.cold, "approval": last.approval} {
-			for _, kind := range slices.Sorted(maps.Keys(c)) {
-				fmt.Fprintf(out, "  %s: %d × %s\n", name, c[kind], kind)
-			}
-		}
+		last.cold.print(out, "cold")
+		last.approval.print(out, "approval")
+	}
+}
+
+// print lists the calls by kind.
+func (c counted) print(out io.Writer, name string) {
+	for _, kind := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(out, "  %s: %d × %s\n", name, c[kind], kind)
 	}
 }
 
