@@ -135,7 +135,7 @@ type Call struct {
 	At     time.Time
 }
 
-// Calls lists the calls so far, in the order in which they ended.
+// Calls lists the calls so far, in the order in which they were answered.
 func (f *Forge) Calls() []Call {
 	f.mu.Lock()
 	defer f.mu.Unlock()

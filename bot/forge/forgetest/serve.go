@@ -13,25 +13,24 @@ import (
 	"time"
 )
 
-// ServeHTTP answers the API, faults included.
+// ServeHTTP answers the API, faults included. A call is recorded before its
+// answer is written: whoever has the answer finds the call.
 func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	status := 0
 	kind := f.dialect.kind(r.Method, r.URL.EscapedPath())
-	// A dropped connection unwinds as http.ErrAbortHandler: it is logged too.
-	defer func() { f.record(r, kind, status) }()
 	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
 	fault, ok := f.fault(r.Method, r.URL.EscapedPath())
 	if !ok {
 		answer := f.answer(r)
-		status = answer.status
+		f.record(r, kind, answer.status)
 		answer.write(w)
 		return
 	}
 	answer, err := f.answerFaulty(r, fault)
 	if err != nil {
+		f.record(r, kind, 0)
 		panic(http.ErrAbortHandler)
 	}
-	status = answer.status
+	f.record(r, kind, answer.status)
 	if fault.Drip > 0 {
 		f.drip(w, answer, fault)
 		return
